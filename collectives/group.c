@@ -184,7 +184,7 @@ static int find(const struct group *g, int rank)
     return lo < g->n && g->rank[g->sorted[lo]] == rank ? g->sorted[lo] : -1;
 }
 
-int group_member(const struct group *g, int rank)
+int group_member_of(const struct group *g, int rank)
 {
     if (rank < 0 || rank >= g->ranks)
         return -1;
@@ -207,7 +207,7 @@ bool group_same(const struct group *a, const struct group *b)
 void group_translate(const struct group *a, const int *from, int n, const struct group *b, int *to)
 {
     for (int i = 0; i < n; i++)
-        to[i] = group_member(b, group_rank(a, from[i]));
+        to[i] = group_member_of(b, group_rank(a, from[i]));
 }
 
 /* ------------------------------------------------------------------------------------------------ one from others */
@@ -217,7 +217,7 @@ static int append(int *list, int n, const struct group *g, const struct group *f
 {
     for (int i = 0; i < g->n; i++) {
         int rank = group_rank(g, i);
-        if (!filter || (group_member(filter, rank) >= 0) == inside)
+        if (!filter || (group_member_of(filter, rank) >= 0) == inside)
             list[n++] = rank;
     }
     return n;

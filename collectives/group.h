@@ -32,7 +32,7 @@ void group_unref(struct group *g); /* takes NULL */
 int group_size(const struct group *g);
 uint64_t group_id(const struct group *g);
 int group_rank(const struct group *g, int member);             /* -1: no such member */
-int group_member(const struct group *g, int rank);             /* -1: the rank is not in the group */
+int group_member_of(const struct group *g, int rank);          /* -1: the rank is not in the group */
 bool group_same(const struct group *a, const struct group *b); /* the same ranks in the same order */
 /* to[i]: the member of b that is member from[i] of a, or -1. */
 void group_translate(const struct group *a, const int *from, int n, const struct group *b, int *to);

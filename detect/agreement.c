@@ -1,10 +1,10 @@
 /* View agreement: the same batches in the same order for every live member.
  *
  * Slot e+1 is what turns view e into view e+1. The coordinator (the lowest member not believed dead) leads with a
- * ballot; a ballot is promised for all slots at once, so only a change of coordinator costs the COLLECT phase.
+ * ballot; a ballot is promised for all indexes at once, so only a change of coordinator costs the COLLECT phase.
  *
  *   coordinator                                       member
- *     IDLE --- not leading ---> COLLECT ----------->  promise; answer what was accepted for the slot
+ *     IDLE --- not leading ---> COLLECT ----------->  promise; answer what was accepted for the index
  *      ^                           | all live answered
  *      |   +-----------------------+ something accepted: that again, else what is pending
  *      |   v
@@ -28,7 +28,7 @@
  *   COLLECT   answers of all live, one had accepted   PREPARE   the accepted batch of the highest ballot, and its value
  *   COLLECT   answers of all live, none had           IDLE      everybody has committed up to here
  *   PREPARE   answers of all live                     ACCEPT    max of the values
- *   ACCEPT    answers of all live                     COMMIT    settles the slot before
+ *   ACCEPT    answers of all live                     COMMIT    settles the index before
  *   COMMIT    answers of the whole view               SETTLE
  *   COMMIT    answers of all live, not the whole view IDLE      the others are being declared dead
  *   COMMIT    events pending                          PREPARE
@@ -38,8 +38,8 @@
  * "All live" = all of the view but those the coordinator believes dead. Those who answered COLLECT, PREPARE or ACCEPT
  * must be an admissible quorum (quorum.c). What was accepted by anybody is proposed again unchanged, batch and value:
  * this is Multi-Paxos, and PREPARE comes before it because everybody must have fenced and said its value before there
- * is something to accept. Deaths found after PREPARE go into the next slot; their answers are not waited for, and whoever has not
- * answered yet is told of them: what its runtime waits for may be an acknowledgement of theirs. */
+ * is something to accept. Deaths found after PREPARE go into the next index; their answers are not waited for, and
+ * whoever has not answered yet is told of them: what its runtime waits for may be an acknowledgement of theirs. */
 #include "detect/member_internal.h"
 
 enum { UNDECLARED_LIMITS = 3 };
@@ -52,7 +52,7 @@ int agreement_coordinator(const struct member *m)
 
 /* ------------------------------------------------------------------------------------------------ coordinator */
 
-static bool is_root(const struct member *m, enum wire_phase phase)
+static bool is_root(const struct member *m, enum round_phase phase)
 {
     return m->round.phase == phase && m->round.root == m->p.self;
 }
@@ -98,8 +98,8 @@ static void add_event(const struct member *m, struct batch *b, const struct pend
     b->e[b->n++] = e;
 }
 
-/* What the next slot carries: deaths first, those that are not certain before the others (a proposal that leaves them out must name them to
- * everybody), then events in the order they came. */
+/* What the next index carries: deaths first, those that are not certain before the others (a proposal that leaves them
+ * out must name them to everybody), then events in the order they came. */
 static bool make_batch(struct member *m, struct batch *b)
 {
     int said = 0, room = MEMBER_EVENTS_MAX - MEMBER_BATCH_MAX;
@@ -181,9 +181,9 @@ void agreement_round_complete(struct member *m)
 {
     struct round *r = &m->round;
     struct batch batch = r->phase == PHASE_COLLECT ? r->best : r->batch;
-    uint64_t slot = r->slot, value = r->value, best_value = r->best_value;
+    uint64_t index = r->index, value = r->value, best_value = r->best_value;
     bool everybody = round_everybody(m), had = r->best_ballot != 0;
-    enum wire_phase phase = r->phase;
+    enum round_phase phase = r->phase;
     round_cancel(m);
     switch (phase) {
     case PHASE_COLLECT:
@@ -191,11 +191,11 @@ void agreement_round_complete(struct member *m)
         m->newborn = false;
         m->collect_attempts = 0;
         if (everybody)
-            agreement_settle(m, slot - 1);
+            agreement_settle(m, index - 1);
         if (had && !m->halted && batch_admissible(m, &batch)) {
             m->bound = true;
             m->bound_value = best_value;
-            round_start(m, PHASE_PREPARE, slot, &batch, 0);
+            round_start(m, PHASE_PREPARE, index, &batch, 0);
         } else if (had && !m->halted) { /* begun by a quorum that is not ours: collect again, later */
             m->leading = false;
             m->next_collect = m->t + m->p.rto_max_ns;
@@ -203,19 +203,19 @@ void agreement_round_complete(struct member *m)
         }
         break;
     case PHASE_PREPARE:
-        round_start(m, PHASE_ACCEPT, slot, &batch, m->bound ? m->bound_value : value);
+        round_start(m, PHASE_ACCEPT, index, &batch, m->bound ? m->bound_value : value);
         break;
     case PHASE_ACCEPT:
-        round_start(m, PHASE_COMMIT, slot, &batch, value);
+        round_start(m, PHASE_COMMIT, index, &batch, value);
         if (everybody) /* but those declared dead by this very commit */
-            agreement_settle(m, slot - 1);
+            agreement_settle(m, index - 1);
         break;
     case PHASE_COMMIT:
         if (!everybody)
             break;
-        agreement_settle(m, slot);
+        agreement_settle(m, index);
         if (!m->halted)
-            round_start(m, PHASE_SETTLE, slot, NULL, 0);
+            round_start(m, PHASE_SETTLE, index, NULL, 0);
         if (is_root(m, PHASE_SETTLE))
             round_cancel(m);
         break;
@@ -252,20 +252,20 @@ static void step_down(struct member *m, uint64_t ballot)
 
 static void send_nack(struct member *m, int to)
 {
-    struct wire_msg nack = {.type = WIRE_NACK, .ballot = m->promised};
+    struct datagram nack = {.type = DATAGRAM_NACK, .ballot = m->promised};
     if (!m->halted)
         member_post(m, to, &nack);
 }
 
-static void take_round(struct member *m, const struct wire_msg *msg)
+static void take_round(struct member *m, const struct datagram *msg)
 {
     if (msg->phase == PHASE_COMMIT || msg->phase == PHASE_SETTLE) {
         /* a decision is a fact whatever was promised since */
-        if (msg->slot > m->epoch + (msg->phase == PHASE_COMMIT))
+        if (msg->index > m->epoch + (msg->phase == PHASE_COMMIT))
             agreement_behind(m, msg->src);
         else if (msg->ballot >= m->promised)
             round_join(m, msg);
-        else if (msg->phase == PHASE_COMMIT && msg->slot == m->epoch + 1)
+        else if (msg->phase == PHASE_COMMIT && msg->index == m->epoch + 1)
             agreement_commit(m, &msg->batch, msg->value);
         if (msg->ballot < m->promised)
             send_nack(m, msg->root);
@@ -275,11 +275,11 @@ static void take_round(struct member *m, const struct wire_msg *msg)
         send_nack(m, msg->root);
         return;
     }
-    if (msg->slot <= m->epoch) {
-        ledger_send(m, msg->root, msg->slot);
+    if (msg->index <= m->epoch) {
+        ledger_send(m, msg->root, msg->index);
         return;
     }
-    if (msg->slot > m->epoch + 1) {
+    if (msg->index > m->epoch + 1) {
         agreement_behind(m, msg->src);
         return;
     }
@@ -290,26 +290,26 @@ static void take_round(struct member *m, const struct wire_msg *msg)
     round_join(m, msg);
 }
 
-void agreement_receive(struct member *m, const struct wire_msg *msg)
+void agreement_receive(struct member *m, const struct datagram *msg)
 {
     switch (msg->type) {
-    case WIRE_ROUND:
+    case DATAGRAM_ROUND:
         take_round(m, msg);
         break;
-    case WIRE_ACK:
+    case DATAGRAM_ACK:
         round_ack(m, msg);
         break;
-    case WIRE_NACK:
+    case DATAGRAM_NACK:
         step_down(m, msg->ballot);
         break;
-    case WIRE_REPORT:
+    case DATAGRAM_REPORT:
         report_take(m, msg);
         break;
-    case WIRE_FETCH:
-        if (msg->slot > 0)
-            ledger_send(m, msg->src, msg->slot);
+    case DATAGRAM_FETCH:
+        if (msg->index > 0)
+            ledger_send(m, msg->src, msg->index);
         break;
-    case WIRE_LOG:
+    case DATAGRAM_LOG:
         ledger_take(m, msg);
         break;
     default:

@@ -203,7 +203,8 @@ void contact_tick(struct member *m)
             c->gap *= 2;
         /* who answered may be cut off with us, and have nobody of the other side to miss: it is to look too */
         if (is_member(m, c->next) && (lonely || !idset_has(&c->heard, c->next))) {
-            struct wire_msg ping = {.type = WIRE_PING, .nonce = detector_nonce(m), .flags = lonely ? WIRE_LONELY : 0};
+            struct datagram ping = {
+                .type = DATAGRAM_PING, .nonce = detector_nonce(m), .flags = lonely ? DATAGRAM_LONELY : 0};
             member_post_direct(m, c->next, &ping);
             if (lonely && is_live(m, c->next) && !idset_has(&c->heard, c->next))
                 m->ops.probe(m->ops.user, c->next);

@@ -148,7 +148,7 @@ static int bytes_of(unsigned distance)
     return n;
 }
 
-size_t wire_left_bytes(const int *left, int n)
+size_t datagram_left_bytes(const int *left, int n)
 {
     size_t sum = 0;
     for (int i = 0; i < n; i++)
@@ -156,9 +156,9 @@ size_t wire_left_bytes(const int *left, int n)
     return sum;
 }
 
-static void put_left(struct cursor *c, const struct wire_msg *m)
+static void put_left(struct cursor *c, const struct datagram *m)
 {
-    assert(m->n_left <= WIRE_LEFT_MAX && wire_left_bytes(m->left, m->n_left) <= WIRE_LEFT_BYTES);
+    assert(m->n_left <= DATAGRAM_LEFT_MAX && datagram_left_bytes(m->left, m->n_left) <= DATAGRAM_LEFT_BYTES);
     put(c, (uint64_t)m->n_left, 2);
     for (int i = 0; i < m->n_left; i++) {
         unsigned distance = (unsigned)(m->left[i] - (i ? m->left[i - 1] : -1));
@@ -168,11 +168,11 @@ static void put_left(struct cursor *c, const struct wire_msg *m)
     }
 }
 
-static void get_left(struct cursor *c, int n, struct wire_msg *m, int *left)
+static void get_left(struct cursor *c, int n, struct datagram *m, int *left)
 {
     m->n_left = (int)get(c, 2);
     m->left = left;
-    if (m->n_left > WIRE_LEFT_MAX)
+    if (m->n_left > DATAGRAM_LEFT_MAX)
         c->bad = true;
     int64_t id = -1;
     for (int i = 0; i < m->n_left && !c->bad; i++) {
@@ -192,7 +192,7 @@ static void get_left(struct cursor *c, int n, struct wire_msg *m, int *left)
         m->n_left = 0;
 }
 
-static void put_deaths(struct cursor *c, const struct wire_msg *m)
+static void put_deaths(struct cursor *c, const struct datagram *m)
 {
     put(c, (uint64_t)m->n_deaths, 1);
     for (int i = 0; i < m->n_deaths; i++) {
@@ -202,7 +202,7 @@ static void put_deaths(struct cursor *c, const struct wire_msg *m)
     }
 }
 
-static void get_deaths(struct cursor *c, int n, struct wire_msg *m)
+static void get_deaths(struct cursor *c, int n, struct datagram *m)
 {
     m->n_deaths = (int)get(c, 1);
     if (m->n_deaths > MEMBER_BATCH_MAX)
@@ -217,7 +217,7 @@ static void get_deaths(struct cursor *c, int n, struct wire_msg *m)
     }
 }
 
-size_t wire_encode(const struct wire_msg *m, uint8_t out[MEMBER_DATAGRAM_MAX])
+size_t datagram_encode(const struct datagram *m, uint8_t out[MEMBER_DATAGRAM_MAX])
 {
     struct cursor c = {.p = out};
     put(&c, m->type, 1);
@@ -229,81 +229,81 @@ size_t wire_encode(const struct wire_msg *m, uint8_t out[MEMBER_DATAGRAM_MAX])
     put(&c, m->epoch, 8);
     put(&c, m->settled, 8);
     switch (m->type) {
-    case WIRE_PING:
-    case WIRE_PONG:
+    case DATAGRAM_PING:
+    case DATAGRAM_PONG:
         put(&c, m->nonce, 8);
         break;
-    case WIRE_VOTE_ASK:
+    case DATAGRAM_VOTE_ASK:
         put(&c, (uint64_t)m->node, 4);
         break;
-    case WIRE_VOTE:
+    case DATAGRAM_VOTE:
         put(&c, (uint64_t)m->node, 4);
         put(&c, m->vote, 1);
         put(&c, m->age_us, 4);
         break;
-    case WIRE_ROUND:
-    case WIRE_ACK:
+    case DATAGRAM_ROUND:
+    case DATAGRAM_ACK:
         put(&c, m->phase, 1);
         put(&c, (uint64_t)m->root, 4);
         put(&c, m->ballot, 8);
-        put(&c, m->slot, 8);
+        put(&c, m->index, 8);
         put(&c, m->value, 8);
         put(&c, m->nonce, 8);
         put(&c, (uint64_t)m->end, 4);
-        if (m->type == WIRE_ROUND)
+        if (m->type == DATAGRAM_ROUND)
             put_left(&c, m);
         else
             put(&c, m->accepted_ballot, 8);
         put_batch(&c, &m->batch);
         break;
-    case WIRE_NACK:
+    case DATAGRAM_NACK:
         put(&c, m->ballot, 8);
         break;
-    case WIRE_REPORT:
+    case DATAGRAM_REPORT:
         put(&c, m->nonce, 8);
         put_deaths(&c, m);
         put_batch(&c, &m->batch);
         break;
-    case WIRE_FETCH:
-        put(&c, m->slot, 8);
+    case DATAGRAM_FETCH:
+        put(&c, m->index, 8);
         break;
-    case WIRE_LOG:
-        put(&c, m->slot, 8);
+    case DATAGRAM_LOG:
+        put(&c, m->index, 8);
         put(&c, m->value, 8);
         put_batch(&c, &m->batch);
         break;
-    case WIRE_LINK:
+    case DATAGRAM_LINK:
         put(&c, (uint64_t)m->node, 4);
         put(&c, (uint64_t)m->root, 4);
-        put(&c, m->slot, 8);
+        put(&c, m->index, 8);
         put(&c, m->value, 8);
         break;
-    case WIRE_JOIN:
+    case DATAGRAM_JOIN:
         put(&c, m->nonce, 8);
         put(&c, m->value, 4);
         put(&c, (uint64_t)m->root, 4);
         break;
-    case WIRE_DEAD:
-    case WIRE_TYPES:
+    case DATAGRAM_DEAD:
+    case DATAGRAM_TYPES:
         break;
     }
     assert(c.p - out <= MEMBER_DATAGRAM_MAX);
     return (size_t)(c.p - out);
 }
 
-static bool decode_round(struct cursor *c, int n, struct wire_msg *m, int *left)
+static bool decode_round(struct cursor *c, int n, struct datagram *m, int *left)
 {
-    m->phase = (enum wire_phase)get(c, 1);
+    m->phase = (enum round_phase)get(c, 1);
     m->root = get_id(c, n);
     m->ballot = get(c, 8);
-    m->slot = get(c, 8);
+    m->index = get(c, 8);
     m->value = get(c, 8);
     m->nonce = get(c, 8);
     uint64_t end = get(c, 4);
     if (end > (uint64_t)n)
         c->bad = true;
     m->end = c->bad ? 0 : (int)end;
-    if (m->type == WIRE_ROUND)
+    if (m->type == DATAGRAM_ROUND)
         get_left(c, n, m, left);
     else
         m->accepted_ballot = get(c, 8);
@@ -311,10 +311,10 @@ static bool decode_round(struct cursor *c, int n, struct wire_msg *m, int *left)
     return m->phase > PHASE_NONE && m->phase <= PHASE_SETTLE && (int)(m->ballot & ((1u << BALLOT_BITS) - 1)) < n;
 }
 
-bool wire_decode(const void *data, size_t len, int n, struct wire_msg *m, int left[WIRE_LEFT_MAX])
+bool datagram_decode(const void *data, size_t len, int n, struct datagram *m, int left[DATAGRAM_LEFT_MAX])
 {
     struct cursor c = {.r = data, .end = (const uint8_t *)data + len};
-    memset(m, 0, offsetof(struct wire_msg, batch));
+    memset(m, 0, offsetof(struct datagram, batch));
     m->batch.n = m->n_deaths = m->n_left = 0;
     uint64_t type = get(&c, 1);
     m->flags = (unsigned)get(&c, 1);
@@ -324,58 +324,58 @@ bool wire_decode(const void *data, size_t len, int n, struct wire_msg *m, int le
     m->dst = get_id(&c, n);
     m->epoch = get(&c, 8);
     m->settled = get(&c, 8);
-    if (c.bad || type < WIRE_PING || type >= WIRE_TYPES || m->hops > 1)
+    if (c.bad || type < DATAGRAM_PING || type >= DATAGRAM_TYPES || m->hops > 1)
         return false;
-    m->type = (enum wire_type)type;
+    m->type = (enum datagram_type)type;
     bool ok = true;
     switch (m->type) {
-    case WIRE_PING:
-    case WIRE_PONG:
+    case DATAGRAM_PING:
+    case DATAGRAM_PONG:
         m->nonce = get(&c, 8);
         break;
-    case WIRE_VOTE:
-    case WIRE_VOTE_ASK:
+    case DATAGRAM_VOTE:
+    case DATAGRAM_VOTE_ASK:
         m->node = get_id(&c, n);
-        if (m->type == WIRE_VOTE) {
-            m->vote = (enum wire_vote)get(&c, 1);
+        if (m->type == DATAGRAM_VOTE) {
+            m->vote = (enum vote_kind)get(&c, 1);
             m->age_us = (uint32_t)get(&c, 4);
             ok = m->vote <= VOTE_KERNEL;
         }
         break;
-    case WIRE_ROUND:
-    case WIRE_ACK:
+    case DATAGRAM_ROUND:
+    case DATAGRAM_ACK:
         ok = decode_round(&c, n, m, left);
         break;
-    case WIRE_NACK:
+    case DATAGRAM_NACK:
         m->ballot = get(&c, 8);
         ok = (int)(m->ballot & ((1u << BALLOT_BITS) - 1)) < n;
         break;
-    case WIRE_REPORT:
+    case DATAGRAM_REPORT:
         m->nonce = get(&c, 8);
         get_deaths(&c, n, m);
         get_batch(&c, n, &m->batch);
         break;
-    case WIRE_FETCH:
-        m->slot = get(&c, 8);
+    case DATAGRAM_FETCH:
+        m->index = get(&c, 8);
         break;
-    case WIRE_LOG:
-        m->slot = get(&c, 8);
+    case DATAGRAM_LOG:
+        m->index = get(&c, 8);
         m->value = get(&c, 8);
         get_batch(&c, n, &m->batch);
         break;
-    case WIRE_LINK:
+    case DATAGRAM_LINK:
         m->node = get_id(&c, n);
         m->root = get_id(&c, n);
-        m->slot = get(&c, 8);
+        m->index = get(&c, 8);
         m->value = get(&c, 8);
         break;
-    case WIRE_JOIN:
+    case DATAGRAM_JOIN:
         m->nonce = get(&c, 8);
         m->value = get(&c, 4);
         m->root = get_id(&c, n);
         break;
-    case WIRE_DEAD:
-    case WIRE_TYPES:
+    case DATAGRAM_DEAD:
+    case DATAGRAM_TYPES:
         break;
     }
     return ok && !c.bad && c.r == c.end;

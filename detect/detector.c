@@ -377,7 +377,7 @@ bool detector_believe_dead(struct member *m, int node, enum member_evidence evid
 
 /* ------------------------------------------------------------------------------------------------ messages */
 
-static void take_pong(struct member *m, const struct wire_msg *msg)
+static void take_pong(struct member *m, const struct datagram *msg)
 {
     struct target *tg = target_find(m, msg->src);
     if (!tg || !tg->asked || msg->hops || msg->nonce > m->nonce)
@@ -387,29 +387,29 @@ static void take_pong(struct member *m, const struct wire_msg *msg)
     member_note_answer(m, tg->node, msg->nonce);
 }
 
-void detector_receive(struct member *m, const struct wire_msg *msg)
+void detector_receive(struct member *m, const struct datagram *msg)
 {
     switch (msg->type) {
-    case WIRE_PING: {
-        struct wire_msg pong = {.type = WIRE_PONG, .nonce = msg->nonce};
+    case DATAGRAM_PING: {
+        struct datagram pong = {.type = DATAGRAM_PONG, .nonce = msg->nonce};
         if (msg->hops)
             member_post(m, msg->src, &pong);
         else
             member_post_direct(m, msg->src, &pong);
-        if (msg->flags & WIRE_LONELY)
+        if (msg->flags & DATAGRAM_LONELY)
             detector_contact(m, 0);
         break;
     }
-    case WIRE_VOTE_ASK:
+    case DATAGRAM_VOTE_ASK:
         vote_answer(m, msg);
         break;
-    case WIRE_VOTE:
+    case DATAGRAM_VOTE:
         vote_take(m, msg);
         break;
-    case WIRE_PONG:
-        if (msg->flags & WIRE_TAKEN)
+    case DATAGRAM_PONG:
+        if (msg->flags & DATAGRAM_TAKEN)
             report_taken(m, msg->src, msg->nonce);
-        else if (msg->flags & WIRE_KNOWN)
+        else if (msg->flags & DATAGRAM_KNOWN)
             report_known(m, msg->src, msg->nonce);
         else
             take_pong(m, msg);
@@ -595,7 +595,7 @@ static void target_act(struct member *m, struct target *tg)
 {
     bool urgent = is_urgent(m, tg);
     if (m->t >= tg->next_ping) {
-        struct wire_msg ping = {.type = WIRE_PING, .nonce = detector_nonce(m)};
+        struct datagram ping = {.type = DATAGRAM_PING, .nonce = detector_nonce(m)};
         if (!tg->first_ping)
             tg->first_ping = m->t;
         tg->next_ping = m->t + (tg->state == TARGET_ANSWERS ? m->p.late_ns / 3 : tg->ping_gap);

@@ -69,7 +69,8 @@ void join_tick(struct member *m)
         return;
     if (!is_member(m, j->asked) || since(m, later(j->since, j->heard)) >= m->p.late_ns)
         ask_another(m);
-    struct wire_msg ask = {.type = WIRE_JOIN, .nonce = detector_nonce(m), .value = m->p.incarnation, .root = m->p.was};
+    struct datagram ask = {
+        .type = DATAGRAM_JOIN, .nonce = detector_nonce(m), .value = m->p.incarnation, .root = m->p.was};
     member_post(m, j->asked, &ask);
     j->next = m->t + j->rto;
     j->rto = 2 * j->rto < m->p.rto_max_ns ? 2 * j->rto : m->p.rto_max_ns;
@@ -80,10 +81,10 @@ uint64_t join_deadline(const struct member *m)
     return m->joining.next;
 }
 
-void join_receive(struct member *m, const struct wire_msg *msg)
+void join_receive(struct member *m, const struct datagram *msg)
 {
     struct joining *j = &m->joining;
-    if (msg->type == WIRE_DEAD) {
+    if (msg->type == DATAGRAM_DEAD) {
         member_halt(m, "declared dead by the others");
         return;
     }
@@ -91,19 +92,19 @@ void join_receive(struct member *m, const struct wire_msg *msg)
     m->contact_at = m->now;
     if (msg->src == j->asked)
         j->heard = m->t;
-    if (msg->type == WIRE_PING)
+    if (msg->type == DATAGRAM_PING)
         detector_receive(m, msg);
-    else if (msg->type == WIRE_LOG)
+    else if (msg->type == DATAGRAM_LOG)
         ledger_take(m, msg);
-    else if (msg->type == WIRE_FETCH && msg->slot > 0) /* that one is behind us, and we said so */
-        ledger_send(m, msg->src, msg->slot);
-    else if (msg->type == WIRE_ROUND && msg->phase == PHASE_COMMIT && msg->slot == m->epoch + 1)
+    else if (msg->type == DATAGRAM_FETCH && msg->index > 0) /* that one is behind us, and we said so */
+        ledger_send(m, msg->src, msg->index);
+    else if (msg->type == DATAGRAM_ROUND && msg->phase == PHASE_COMMIT && msg->index == m->epoch + 1)
         agreement_receive(m, msg);
     if (m->halted || j->born)
         return;
     if (msg->epoch > m->epoch)
         agreement_behind(m, msg->src);
-    else if (msg->type == WIRE_LOG)
+    else if (msg->type == DATAGRAM_LOG)
         j->next = m->t; /* it has all: now the birth */
 }
 
@@ -141,17 +142,17 @@ void member_join(struct member *m, int node, uint32_t incarnation, int was, uint
 }
 
 /* One that joins; or we have not heard yet that it was born. */
-void join_stranger(struct member *m, const struct wire_msg *msg)
+void join_stranger(struct member *m, const struct datagram *msg)
 {
-    if (msg->type == WIRE_JOIN) {
-        struct wire_msg pong = {.type = WIRE_PONG, .nonce = msg->nonce};
+    if (msg->type == DATAGRAM_JOIN) {
+        struct datagram pong = {.type = DATAGRAM_PONG, .nonce = msg->nonce};
         member_post(m, msg->src, &pong);
         if (msg->epoch < m->epoch)
             ledger_send(m, msg->src, msg->epoch + 1);
         else
             order(m, msg->src, (uint32_t)msg->value, msg->root);
-    } else if (msg->type == WIRE_FETCH && msg->slot > 0) {
-        ledger_send(m, msg->src, msg->slot);
+    } else if (msg->type == DATAGRAM_FETCH && msg->index > 0) {
+        ledger_send(m, msg->src, msg->index);
     }
     if (msg->epoch > m->epoch)
         agreement_behind(m, msg->src);

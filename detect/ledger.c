@@ -87,7 +87,7 @@ void member_prepared(struct member *m, uint64_t proposal, uint64_t value, uint64
     if (!m->halted && m->has_proposal && !m->prepared && proposal == m->proposal_number) {
         m->prepared = true;
         m->prepared_value = value;
-        if (m->round.phase == PHASE_PREPARE && m->round.slot == m->epoch + 1)
+        if (m->round.phase == PHASE_PREPARE && m->round.index == m->epoch + 1)
             round_self_done(m);
     }
     member_leave(m);
@@ -138,7 +138,7 @@ static void declare_dead(struct member *m, const struct member_event *e, int nod
 {
     if (e->b != MEMBER_REFUSED && (m->p.self == agreement_coordinator(m) || m->p.self == (int)e->c)) {
         /* If it lives it should end; if this is lost, it learns when it asks somebody. */
-        struct wire_msg dead = {.type = WIRE_DEAD};
+        struct datagram dead = {.type = DATAGRAM_DEAD};
         member_post(m, node, &dead);
     }
     member_put(m, &m->gone, node);
@@ -173,8 +173,8 @@ void agreement_commit(struct member *m, const struct batch *batch, uint64_t max_
             set_ordered(m, e->node, e->seq);
     }
     m->has_proposal = m->prepared = m->has_accepted = m->bound = false;
-    /* What was under way for this slot is over; as coordinator we go on with the next one. */
-    if (m->round.phase >= PHASE_COLLECT && m->round.phase <= PHASE_ACCEPT && m->round.slot <= m->epoch) {
+    /* What was under way for this index is over; as coordinator we go on with the next one. */
+    if (m->round.phase >= PHASE_COLLECT && m->round.phase <= PHASE_ACCEPT && m->round.index <= m->epoch) {
         round_cancel(m);
         m->next_collect = m->t;
     }
@@ -204,9 +204,9 @@ void agreement_settle(struct member *m, uint64_t epoch)
 
 void ledger_send(struct member *m, int to, uint64_t from)
 {
-    for (uint64_t slot = from; slot <= m->epoch && slot < from + LOG_WINDOW; slot++) {
-        const struct log_entry *e = m->log[slot - 1];
-        struct wire_msg msg = {.type = WIRE_LOG, .slot = slot, .value = e->max_value, .batch = e->batch};
+    for (uint64_t index = from; index <= m->epoch && index < from + LOG_WINDOW; index++) {
+        const struct log_entry *e = m->log[index - 1];
+        struct datagram msg = {.type = DATAGRAM_LOG, .index = index, .value = e->max_value, .batch = e->batch};
         member_post(m, to, &msg);
     }
 }
@@ -217,13 +217,13 @@ void agreement_behind(struct member *m, int who)
     if (m->t < m->next_fetch)
         return;
     m->next_fetch = m->t + m->p.rto_ns;
-    struct wire_msg msg = {.type = WIRE_FETCH, .slot = m->epoch + 1};
+    struct datagram msg = {.type = DATAGRAM_FETCH, .index = m->epoch + 1};
     member_post(m, who, &msg);
 }
 
-void ledger_take(struct member *m, const struct wire_msg *msg)
+void ledger_take(struct member *m, const struct datagram *msg)
 {
-    if (msg->slot != m->epoch + 1)
+    if (msg->index != m->epoch + 1)
         return;
     agreement_commit(m, &msg->batch, msg->value);
     if (m->halted)

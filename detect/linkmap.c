@@ -44,11 +44,11 @@ static struct link_word *add(struct member *m, int says, int about)
 static void tell(struct member *m, int to, const struct link_word *l)
 {
     uint64_t age = m->t > l->since ? m->t - l->since : 0;
-    struct wire_msg msg = {.type = WIRE_LINK,
+    struct datagram msg = {.type = DATAGRAM_LINK,
                            .node = l->about,
                            .root = l->says,
-                           .flags = l->broken ? WIRE_BROKEN : 0,
-                           .slot = l->version,
+                           .flags = l->broken ? DATAGRAM_BROKEN : 0,
+                           .index = l->version,
                            .value = age / 1000};
     if (is_live(m, to))
         member_post(m, to, &msg);
@@ -120,20 +120,20 @@ bool linkmap_is_tried(struct member *m, int node)
 }
 
 /* What another says of a link of its own, maybe one with us. */
-void linkmap_receive(struct member *m, const struct wire_msg *msg)
+void linkmap_receive(struct member *m, const struct datagram *msg)
 {
     int says = msg->root, about = msg->node;
-    bool broken = msg->flags & WIRE_BROKEN;
+    bool broken = msg->flags & DATAGRAM_BROKEN;
     if (says == m->p.self || says == about || !is_member(m, says) || !is_member(m, about))
         return;
     struct link_word *l = find(m, says, about);
     if (!l && broken)
         l = add(m, says, about);
-    if (!l || l->version >= msg->slot)
+    if (!l || l->version >= msg->index)
         return;
     uint64_t age = msg->value * 1000;
     bool changed = l->broken != broken;
-    l->version = msg->slot;
+    l->version = msg->index;
     l->broken = broken;
     l->since = age < m->t ? m->t - age : 0;
     if (changed)

@@ -287,7 +287,7 @@ const char *member_evidence_name(enum member_evidence evidence)
 
 /* ------------------------------------------------------------------------------------------------ messages */
 
-static void post(struct member *m, int to, int via, struct wire_msg *msg)
+static void post(struct member *m, int to, int via, struct datagram *msg)
 {
     if (m->halted || to == m->p.self)
         return;
@@ -297,16 +297,16 @@ static void post(struct member *m, int to, int via, struct wire_msg *msg)
     msg->epoch = m->epoch;
     msg->settled = m->settled;
     msg->late = patience_publish(m);
-    size_t len = wire_encode(msg, bytes);
+    size_t len = datagram_encode(msg, bytes);
     m->ops.send(m->ops.user, via, bytes, len);
 }
 
-void member_post_direct(struct member *m, int to, struct wire_msg *msg)
+void member_post_direct(struct member *m, int to, struct datagram *msg)
 {
     post(m, to, to, msg);
 }
 
-void member_post(struct member *m, int to, struct wire_msg *msg)
+void member_post(struct member *m, int to, struct datagram *msg)
 {
     int via = to;
     for (int i = 0; i < DETOURS; i++)
@@ -316,7 +316,7 @@ void member_post(struct member *m, int to, struct wire_msg *msg)
 }
 
 /* For somebody who cannot reach `dst` itself. One hop only. */
-static void pass_on(struct member *m, const struct wire_msg *msg, const void *data, size_t len)
+static void pass_on(struct member *m, const struct datagram *msg, const void *data, size_t len)
 {
     if (msg->hops || !is_live(m, msg->dst))
         return;
@@ -326,7 +326,7 @@ static void pass_on(struct member *m, const struct wire_msg *msg, const void *da
     m->ops.send(m->ops.user, msg->dst, bytes, len);
 }
 
-static void receive(struct member *m, int from, const struct wire_msg *msg)
+static void receive(struct member *m, int from, const struct datagram *msg)
 {
     if (!m->joining.born) {
         join_receive(m, msg);
@@ -337,12 +337,12 @@ static void receive(struct member *m, int from, const struct wire_msg *msg)
         return;
     }
     if (!is_member(m, msg->src)) {
-        struct wire_msg dead = {.type = WIRE_DEAD};
-        if (msg->type != WIRE_DEAD)
+        struct datagram dead = {.type = DATAGRAM_DEAD};
+        if (msg->type != DATAGRAM_DEAD)
             member_post(m, msg->src, &dead);
         return;
     }
-    if (msg->type == WIRE_DEAD) {
+    if (msg->type == DATAGRAM_DEAD) {
         member_halt(m, "declared dead by the others");
         return;
     }
@@ -355,25 +355,25 @@ static void receive(struct member *m, int from, const struct wire_msg *msg)
     }
     detector_note_late(m, msg->src, patience_published(msg->late));
     report_heard(m, msg->src);
-    if (msg->epoch > m->epoch && msg->type != WIRE_LOG && msg->type != WIRE_ROUND)
+    if (msg->epoch > m->epoch && msg->type != DATAGRAM_LOG && msg->type != DATAGRAM_ROUND)
         agreement_behind(m, msg->src);
     agreement_receive(m, msg);
-    if (msg->type == WIRE_LINK)
+    if (msg->type == DATAGRAM_LINK)
         linkmap_receive(m, msg);
     else
         detector_receive(m, msg);
     if (msg->settled > m->settled && msg->epoch <= m->epoch) /* "by all" is meant of the sender's view */
         agreement_settle(m, msg->settled);
-    if (msg->type == WIRE_LOG && msg->epoch > m->epoch && !m->halted)
+    if (msg->type == DATAGRAM_LOG && msg->epoch > m->epoch && !m->halted)
         agreement_behind(m, msg->src);
 }
 
 void member_receive(struct member *m, int from, const void *data, size_t len, uint64_t now)
 {
-    struct wire_msg msg;
-    int left[WIRE_LEFT_MAX];
-    if (m->halted || len > MEMBER_DATAGRAM_MAX || !wire_decode(data, len, m->p.n, &msg, left) || msg.src == m->p.self ||
-        (!msg.hops && msg.src != from))
+    struct datagram msg;
+    int left[DATAGRAM_LEFT_MAX];
+    if (m->halted || len > MEMBER_DATAGRAM_MAX || !datagram_decode(data, len, m->p.n, &msg, left) ||
+        msg.src == m->p.self || (!msg.hops && msg.src != from))
         return;
     member_enter(m, now);
     if (msg.dst == m->p.self)

@@ -80,7 +80,7 @@ struct target {
     int n_voters, n_mute;        /* asked now; given up because they did not answer */
     struct voter {
         int node;
-        enum wire_vote vote;
+        enum vote_kind vote;
         bool answered;
         uint64_t asked; /* first time */
         uint64_t heard; /* last time */
@@ -141,9 +141,9 @@ struct piece {
 
 /* One phase under way: as root (coordinator), inner node or leaf of the tree. */
 struct round {
-    enum wire_phase phase;
+    enum round_phase phase;
     int root, parent;
-    uint64_t ballot, slot;
+    uint64_t ballot, index;
     uint64_t started;
     int end;  /* this member's part: the ids from its own up to here, exclusive */
     int size; /* members of the tree in it, itself included */
@@ -159,7 +159,7 @@ struct round {
     uint64_t best_value;
     int attempts;
     uint64_t next_resend, rto;
-    struct idset out; /* not in the tree: declared dead before the slot, or left out by the root */
+    struct idset out; /* not in the tree: declared dead before the index, or left out by the root */
     int n_left, cap_left;
     int *
         left; /* of these, in ascending order, whom the root left out and does not declare in this batch; at others: those that it named to them */
@@ -269,7 +269,7 @@ struct member {
     bool newborn;          /* somebody was born since a quorum gave us its promise, and has given none */
     uint64_t next_collect; /* not before */
     int collect_attempts;
-    /* of slot epoch+1 */
+    /* of index epoch+1 */
     bool has_proposal; /* told to prepare for it; binds nobody */
     struct batch proposal;
     uint64_t proposal_number; /* the runtime's answer names it */
@@ -310,8 +310,8 @@ void member_note(struct member *m, enum member_report_kind kind, int node, enum 
                  uint64_t epoch, const char *text);
 void member_note_answer(struct member *m, int node, uint64_t asked);
 /* Fills in the header; goes around a broken link where a detour is known. */
-void member_post(struct member *m, int to, struct wire_msg *msg);
-void member_post_direct(struct member *m, int to, struct wire_msg *msg); /* never around */
+void member_post(struct member *m, int to, struct datagram *msg);
+void member_post_direct(struct member *m, int to, struct datagram *msg); /* never around */
 bool grow(void **array, int *cap, int need, size_t size);                /* false: out of memory */
 static inline bool is_member(const struct member *m, int node)
 {
@@ -362,8 +362,8 @@ int watch_targets(const struct member *m, const struct idset *away, int want[WAT
 /* vote.c */
 int vote_panel(const struct member *m, const struct target *tg); /* how many others are to vote */
 void vote_ask(struct member *m, struct target *tg);
-void vote_answer(struct member *m, const struct wire_msg *ask);
-void vote_take(struct member *m, const struct wire_msg *msg);
+void vote_answer(struct member *m, const struct datagram *ask);
+void vote_take(struct member *m, const struct datagram *msg);
 bool vote_majority_unreached(const struct member *m, const struct target *tg);
 bool vote_is_dark(const struct member *m, const struct target *tg);
 
@@ -413,7 +413,7 @@ void detector_sign_of_life_relayed(struct member *m, int node);
 void detector_note_late(struct member *m, int node, uint64_t late); /* it was so late of late, it says */
 void detector_set_detour(struct member *m, int node, int via);
 void detector_clear_detour(struct member *m, int node); /* a message came the direct way */
-void detector_receive(struct member *m, const struct wire_msg *msg);
+void detector_receive(struct member *m, const struct datagram *msg);
 void detector_no_quorum(struct member *m);
 void detector_forget(struct member *m, int node);
 /* Do we hear a quorum? Finds out; if not, we end, some time after `end`. */
@@ -429,14 +429,14 @@ void linkmap_broken(struct member *m, int node);
 void linkmap_works(struct member *m, int node);
 void linkmap_doubted(struct member *m, int node);
 bool linkmap_is_tried(struct member *m, int node);
-void linkmap_receive(struct member *m, const struct wire_msg *msg);
+void linkmap_receive(struct member *m, const struct datagram *msg);
 void linkmap_forget(struct member *m, int node);
 void linkmap_tick(struct member *m);
 uint64_t linkmap_deadline(const struct member *m);
 
 /* agreement.c */
 int agreement_coordinator(const struct member *m);
-void agreement_receive(struct member *m, const struct wire_msg *msg);
+void agreement_receive(struct member *m, const struct datagram *msg);
 void agreement_pump(struct member *m);
 void agreement_begin_anew(struct member *m);
 void agreement_tick(struct member *m);
@@ -452,16 +452,16 @@ void agreement_round_complete(struct member *m); /* root: everybody live has ans
 
 /* join.c */
 bool join_begin(struct member *m);                               /* false: out of memory */
-void join_receive(struct member *m, const struct wire_msg *msg); /* while we are unborn */
+void join_receive(struct member *m, const struct datagram *msg); /* while we are unborn */
 void join_tick(struct member *m);
 uint64_t join_deadline(const struct member *m);
-void join_stranger(struct member *m, const struct wire_msg *msg); /* from one that is not born, as far as we know */
+void join_stranger(struct member *m, const struct datagram *msg); /* from one that is not born, as far as we know */
 bool join_is_other(const struct member *m, const struct batch *batch); /* it bears somebody else under our id */
 void join_bear(struct member *m, const struct member_event *e);
 
 /* ledger.c */
 void ledger_send(struct member *m, int to, uint64_t from); /* the log from this epoch on, some of it */
-void ledger_take(struct member *m, const struct wire_msg *msg);
+void ledger_take(struct member *m, const struct datagram *msg);
 
 /* reports.c */
 void pace_note(struct pace *pace, uint64_t took);
@@ -475,7 +475,7 @@ void report_committed(struct member *m);
 void report_heard(struct member *m, int node); /* a sign of life, or of work */
 void report_taken(struct member *m, int node, uint64_t nonce);
 void report_known(struct member *m, int node, uint64_t nonce);
-void report_take(struct member *m, const struct wire_msg *msg);
+void report_take(struct member *m, const struct datagram *msg);
 void report_send(struct member *m);
 uint64_t report_deadline(const struct member *m);
 void poll_tick(struct member *m);
@@ -491,15 +491,15 @@ void tree_mark(struct member *m, int id, int end); /* root: all members from id 
 void tree_split(struct member *m);                 /* makes the pieces */
 bool tree_left_add(struct round *r, int id);       /* this and the next two: false if there is no memory */
 /* From `left`, in any order. */
-bool tree_make_out(struct member *m, enum wire_phase phase, uint64_t slot, const struct batch *batch);
-bool tree_leave_out(struct member *m, enum wire_phase phase, uint64_t slot, const struct batch *batch); /* as root */
+bool tree_make_out(struct member *m, enum round_phase phase, uint64_t index, const struct batch *batch);
+bool tree_leave_out(struct member *m, enum round_phase phase, uint64_t index, const struct batch *batch); /* as root */
 /* Of `left`, as many as a message can name: of those in a piece, or of all if there is none. Returns their number. */
 int tree_named(const struct round *r, const struct piece *piece, const int **first);
 
 /* round.c */
-void round_start(struct member *m, enum wire_phase phase, uint64_t slot, const struct batch *batch, uint64_t value);
-void round_join(struct member *m, const struct wire_msg *msg);
-void round_ack(struct member *m, const struct wire_msg *msg);
+void round_start(struct member *m, enum round_phase phase, uint64_t index, const struct batch *batch, uint64_t value);
+void round_join(struct member *m, const struct datagram *msg);
+void round_ack(struct member *m, const struct datagram *msg);
 void round_self_done(struct member *m);
 bool round_everybody(struct member *m);
 void round_recheck(struct member *m);     /* root: somebody was found dead, or time has passed */

@@ -201,7 +201,7 @@ static void hearing_ping(struct member *m)
 {
     struct hearing *h = &m->hearing;
     for (int i = 0; i < h->n; i++) {
-        struct wire_msg ping = {.type = WIRE_PING, .nonce = detector_nonce(m)};
+        struct datagram ping = {.type = DATAGRAM_PING, .nonce = detector_nonce(m)};
         if (!(h->heard >> i & 1))
             member_post_direct(m, h->node[i], &ping);
     }

@@ -182,7 +182,7 @@ static int urgency(const struct member *m, const struct death *d)
 }
 
 /* As many as a message holds, others in each. */
-static void add_deaths(const struct member *m, struct wire_msg *msg)
+static void add_deaths(const struct member *m, struct datagram *msg)
 {
     for (int turn = 0; turn < URGENCIES; turn++)
         for (int i = 0; i < m->n_deaths && msg->n_deaths < MEMBER_BATCH_MAX; i++) {
@@ -194,14 +194,14 @@ static void add_deaths(const struct member *m, struct wire_msg *msg)
 
 void report_tell_deaths(struct member *m, int to)
 {
-    struct wire_msg msg = {.type = WIRE_REPORT};
+    struct datagram msg = {.type = DATAGRAM_REPORT};
     add_deaths(m, &msg);
     member_post(m, to, &msg);
 }
 
 static void send_report(struct member *m, int to)
 {
-    struct wire_msg msg = {.type = WIRE_REPORT, .nonce = detector_nonce(m)};
+    struct datagram msg = {.type = DATAGRAM_REPORT, .nonce = detector_nonce(m)};
     add_deaths(m, &msg);
     for (int i = 0; i < m->n_mine && i < MEMBER_BATCH_MAX; i++) {
         msg.batch.e[msg.batch.n++] =
@@ -304,7 +304,7 @@ void poll_tick(struct member *m)
         poll_later(m);
         return;
     }
-    struct wire_msg ping = {.type = WIRE_PING, .nonce = ++m->nonce};
+    struct datagram ping = {.type = DATAGRAM_PING, .nonce = ++m->nonce};
     member_post(m, coordinator, &ping);
     poll_later(m);
     m->poll_rto = 2 * m->poll_rto < pace_rto_max(m, &r->pace, 1) ? 2 * m->poll_rto : pace_rto_max(m, &r->pace, 1);
@@ -320,7 +320,7 @@ uint64_t poll_deadline(const struct member *m)
 /* ------------------------------------------------------------------------------------------------ as coordinator */
 
 /* Are all deaths that it says believed here? */
-static bool is_known(const struct member *m, const struct wire_msg *msg)
+static bool is_known(const struct member *m, const struct datagram *msg)
 {
     bool known = true;
     for (int i = 0; i < msg->n_deaths; i++)
@@ -329,7 +329,7 @@ static bool is_known(const struct member *m, const struct wire_msg *msg)
 }
 
 /* Is all that it says known here, and ours to have ordered? */
-static bool is_taken(const struct member *m, const struct wire_msg *msg)
+static bool is_taken(const struct member *m, const struct datagram *msg)
 {
     bool taken = agreement_coordinator(m) == m->p.self && is_known(m, msg);
     for (int i = 0; i < msg->batch.n; i++)
@@ -337,7 +337,7 @@ static bool is_taken(const struct member *m, const struct wire_msg *msg)
     return taken;
 }
 
-void report_take(struct member *m, const struct wire_msg *msg)
+void report_take(struct member *m, const struct datagram *msg)
 {
     for (int i = 0; i < msg->n_deaths && !m->halted; i++)
         if (!detector_believe_dead(m, msg->deaths[i].node, msg->deaths[i].evidence, msg->deaths[i].finder, "reported"))
@@ -350,12 +350,12 @@ void report_take(struct member *m, const struct wire_msg *msg)
             continue;
         m->queue[m->n_queue++] = (struct pending){.node = e->node, .seq = e->seq, .event = e->event};
     }
-    struct wire_msg pong = {.type = WIRE_PONG};
+    struct datagram pong = {.type = DATAGRAM_PONG};
     if (is_taken(m, msg)) {
-        pong.flags = WIRE_TAKEN;
+        pong.flags = DATAGRAM_TAKEN;
         pong.nonce = msg->nonce;
     } else if (msg->nonce && msg->n_deaths && agreement_coordinator(m) != m->p.self && is_known(m, msg)) {
-        pong.flags = WIRE_KNOWN;
+        pong.flags = DATAGRAM_KNOWN;
         pong.nonce = msg->nonce;
     }
     if (!m->halted && (msg->nonce || !pong.flags))

@@ -1,6 +1,6 @@
 /* One phase of a view change: the root's message goes down a tree over all members that are to live (tree.c), the answers come back up
  * combined. Fan-out 8, so four levels below the root for 4,096 members, six for 100,000. A message names only those whom the root leaves out
- * beyond the ones declared dead before the slot: these everybody knows who takes part in it.
+ * beyond the ones declared dead before the index: these everybody knows who takes part in it.
  *
  * A parent sends again to children whose part has not answered; the root, after a while, writes directly to whoever is not accounted for
  * (inner nodes may have died), as fast as they answer, and those answer it directly, for themselves. Who still does not answer is checked
@@ -27,12 +27,12 @@ static bool names_to_all(const struct round *r)
 static void send_down(struct member *m, struct piece to, bool direct)
 {
     struct round *r = &m->round;
-    struct wire_msg msg = {.type = WIRE_ROUND,
-                           .flags = (direct ? WIRE_DIRECT : 0u) | (r->certain ? WIRE_CERTAIN : 0u),
+    struct datagram msg = {.type = DATAGRAM_ROUND,
+                           .flags = (direct ? DATAGRAM_DIRECT : 0u) | (r->certain ? DATAGRAM_CERTAIN : 0u),
                            .phase = r->phase,
                            .root = r->root,
                            .ballot = r->ballot,
-                           .slot = r->slot,
+                           .index = r->index,
                            .value = r->phase == PHASE_ACCEPT || r->phase == PHASE_COMMIT ? r->value : 0,
                            .nonce = m->now,
                            .end = to.end,
@@ -63,12 +63,12 @@ static void send_to_children(struct member *m)
 static void send_ack(struct member *m, int to, unsigned flags)
 {
     struct round *r = &m->round;
-    struct wire_msg msg = {.type = WIRE_ACK,
+    struct datagram msg = {.type = DATAGRAM_ACK,
                            .flags = flags,
                            .phase = r->phase,
                            .root = r->root,
                            .ballot = r->ballot,
-                           .slot = r->slot,
+                           .index = r->index,
                            .value = r->phase == PHASE_COLLECT ? r->best_value : r->value,
                            .end = r->end,
                            .nonce = to == r->copy_from ? r->copy_nonce + (m->now - r->copy_at) : 0,
@@ -100,7 +100,7 @@ static void take_part(struct member *m, int parent, int end)
     r->next_resend = r->phase == PHASE_SETTLE ? NEVER : m->t + r->rto;
 }
 
-static void begin(struct member *m, enum wire_phase phase, uint64_t ballot, uint64_t slot, int root,
+static void begin(struct member *m, enum round_phase phase, uint64_t ballot, uint64_t index, int root,
                   const struct batch *batch, uint64_t value)
 {
     struct round *r = &m->round;
@@ -108,7 +108,7 @@ static void begin(struct member *m, enum wire_phase phase, uint64_t ballot, uint
     *r = (struct round){.phase = phase,
                         .root = root,
                         .ballot = ballot,
-                        .slot = slot,
+                        .index = index,
                         .value = value,
                         .out = old.out,
                         .n_left = old.n_left,
@@ -204,9 +204,9 @@ static void subtree_progress(struct member *m)
         return;
     r->full_sent = true;
     r->next_resend = NEVER;
-    send_ack(m, r->parent, WIRE_FULL);
+    send_ack(m, r->parent, DATAGRAM_FULL);
     if (r->answer_root && r->parent != r->root)
-        send_ack(m, r->root, WIRE_FULL);
+        send_ack(m, r->root, DATAGRAM_FULL);
 }
 
 void round_self_done(struct member *m)
@@ -248,7 +248,7 @@ static void act(struct member *m)
         round_self_done(m);
         break;
     case PHASE_COMMIT:
-        if (r->slot == m->epoch + 1) {
+        if (r->index == m->epoch + 1) {
             agreement_commit(m, &r->batch, r->value);
             send_to_born(m);
         }
@@ -256,7 +256,7 @@ static void act(struct member *m)
             round_self_done(m);
         break;
     case PHASE_SETTLE:
-        agreement_settle(m, r->slot);
+        agreement_settle(m, r->index);
         break;
     case PHASE_NONE:
         break;
@@ -278,14 +278,14 @@ static bool make_acked(struct round *r, int size)
     return true;
 }
 
-void round_start(struct member *m, enum wire_phase phase, uint64_t slot, const struct batch *batch, uint64_t value)
+void round_start(struct member *m, enum round_phase phase, uint64_t index, const struct batch *batch, uint64_t value)
 {
     struct round *r = &m->round;
-    if (!tree_leave_out(m, phase, slot, batch) || !make_acked(r, m->p.n - r->out.count)) {
+    if (!tree_leave_out(m, phase, index, batch) || !make_acked(r, m->p.n - r->out.count)) {
         member_halt(m, "out of memory");
         return;
     }
-    begin(m, phase, m->promised, slot, m->p.self, batch, value);
+    begin(m, phase, m->promised, index, m->p.self, batch, value);
     r->certain = true;
     for (int i = 0; i < r->n_left; i++)
         r->certain &= !is_member(m, r->left[i]) || idset_has(&m->positive, r->left[i]);
@@ -294,35 +294,35 @@ void round_start(struct member *m, enum wire_phase phase, uint64_t slot, const s
     act(m);
 }
 
-static int key_cmp(const struct wire_msg *msg, const struct round *r)
+static int key_cmp(const struct datagram *msg, const struct round *r)
 {
     if (msg->ballot != r->ballot)
         return msg->ballot > r->ballot ? 1 : -1;
-    if (msg->slot != r->slot)
-        return msg->slot > r->slot ? 1 : -1;
+    if (msg->index != r->index)
+        return msg->index > r->index ? 1 : -1;
     return (int)msg->phase - (int)r->phase;
 }
 
-static void note_copy(struct member *m, const struct wire_msg *msg)
+static void note_copy(struct member *m, const struct datagram *msg)
 {
     m->round.copy_from = msg->src;
     m->round.copy_nonce = msg->nonce;
     m->round.copy_at = m->now;
 }
 
-static bool take_left(struct member *m, const struct wire_msg *msg)
+static bool take_left(struct member *m, const struct datagram *msg)
 {
     struct round *r = &m->round;
     r->n_left = 0;
     bool ok = true;
     for (int i = 0; i < msg->n_left; i++)
         ok = ok && tree_left_add(r, msg->left[i]);
-    if (!ok || !tree_make_out(m, msg->phase, msg->slot, &msg->batch))
+    if (!ok || !tree_make_out(m, msg->phase, msg->index, &msg->batch))
         member_halt(m, "out of memory");
     return !m->halted;
 }
 
-static void widen(struct member *m, const struct wire_msg *msg)
+static void widen(struct member *m, const struct datagram *msg)
 {
     if (!take_left(m, msg))
         return;
@@ -333,12 +333,12 @@ static void widen(struct member *m, const struct wire_msg *msg)
 }
 
 /* The same message again: whoever sent it misses our answer. */
-static void repeat(struct member *m, const struct wire_msg *msg)
+static void repeat(struct member *m, const struct datagram *msg)
 {
     struct round *r = &m->round;
     if (r->phase == PHASE_SETTLE || r->root == m->p.self)
         return;
-    bool direct = msg->flags & WIRE_DIRECT;
+    bool direct = msg->flags & DATAGRAM_DIRECT;
     r->answer_root |= direct;
     if (msg->end > r->end) { /* the root's own message was here first, and asked of us alone */
         widen(m, msg);
@@ -347,16 +347,16 @@ static void repeat(struct member *m, const struct wire_msg *msg)
     if (r->full_sent || direct)
         note_copy(m, msg);
     if (r->full_sent)
-        send_ack(m, direct ? r->root : msg->src, WIRE_FULL);
+        send_ack(m, direct ? r->root : msg->src, DATAGRAM_FULL);
     else if (direct)
-        send_ack(m, r->root, r->self_done ? 0 : WIRE_WORKING);
+        send_ack(m, r->root, r->self_done ? 0 : DATAGRAM_WORKING);
 }
 
 /* Whom the root leaves out it believes dead, and does not ask for its value. We then believe it dead too, for good:
  * else it could go on in a view whose largest value is below its own. */
-static bool adopt_left_out(struct member *m, const struct wire_msg *msg)
+static bool adopt_left_out(struct member *m, const struct datagram *msg)
 {
-    enum member_evidence evidence = msg->flags & WIRE_CERTAIN ? MEMBER_REFUSED : MEMBER_UNREACHABLE;
+    enum member_evidence evidence = msg->flags & DATAGRAM_CERTAIN ? MEMBER_REFUSED : MEMBER_UNREACHABLE;
     for (int k = 0; k < msg->n_left && !m->halted; k++) {
         if (is_live(m, msg->left[k]))
             detector_adopt_death(m, msg->left[k], evidence, msg->root, "left out of a proposal");
@@ -364,7 +364,7 @@ static bool adopt_left_out(struct member *m, const struct wire_msg *msg)
     return !m->halted;
 }
 
-void round_join(struct member *m, const struct wire_msg *msg)
+void round_join(struct member *m, const struct datagram *msg)
 {
     struct round *r = &m->round;
     if (msg->root >= m->p.self || msg->end <= m->p.self)
@@ -381,16 +381,16 @@ void round_join(struct member *m, const struct wire_msg *msg)
         round_cancel(m);
         return;
     }
-    begin(m, msg->phase, msg->ballot, msg->slot, msg->root, &msg->batch, msg->value);
-    r->answer_root = msg->flags & WIRE_DIRECT;
-    r->certain = msg->flags & WIRE_CERTAIN;
+    begin(m, msg->phase, msg->ballot, msg->index, msg->root, &msg->batch, msg->value);
+    r->answer_root = msg->flags & DATAGRAM_DIRECT;
+    r->certain = msg->flags & DATAGRAM_CERTAIN;
     take_part(m, msg->src, msg->end);
     note_copy(m, msg);
     report_heard(m, msg->root);
     send_to_children(m);
     act(m);
     if (!m->halted && r->answer_root && !r->full_sent && r->phase == msg->phase)
-        send_ack(m, r->root, r->self_done ? 0 : WIRE_WORKING);
+        send_ack(m, r->root, r->self_done ? 0 : DATAGRAM_WORKING);
 }
 
 /* Whose answer to a PREPARE is missing may wait for somebody that was found dead since it began. */
@@ -459,12 +459,12 @@ static void piece_complete(struct member *m, struct piece piece, uint64_t nonce)
     r->child_done |= 1ull << i;
 }
 
-void round_ack(struct member *m, const struct wire_msg *msg)
+void round_ack(struct member *m, const struct datagram *msg)
 {
     struct round *r = &m->round;
     if (r->phase == PHASE_NONE || key_cmp(msg, r) != 0 || !tree_has(m, msg->src))
         return;
-    if (msg->flags & WIRE_WORKING) {
+    if (msg->flags & DATAGRAM_WORKING) {
         if (r->root == m->p.self) {
             bitset_add(r->heard, tree_pos(m, msg->src));
             note_direct_answer(m);
@@ -478,7 +478,7 @@ void round_ack(struct member *m, const struct wire_msg *msg)
         r->best = msg->batch;
         r->best_value = msg->value;
     }
-    bool full = msg->flags & WIRE_FULL;
+    bool full = msg->flags & DATAGRAM_FULL;
     if (full)
         piece_complete(m, (struct piece){msg->src, msg->end}, msg->nonce);
     if (r->root == m->p.self)

@@ -3,8 +3,9 @@
  * all of it. So who is dead matters to those only in whose part it lies, and a message names no others: ten thousand dead of a hundred
  * thousand are told in shares of some hundred bytes. (The coordinator is the lowest that it does not believe dead, so none are below the root.)
  *
- * Out are those declared dead before the slot, whom everybody knows who takes part in it, those that the batch declares, and those whom the
- * root leaves out. Where some of the latter may live, a proposal names the same ones to everybody (round.c, adopt_left_out). */
+ * Out are those declared dead before the index, whom everybody knows who takes part in it, those that the batch
+ * declares, and those whom the root leaves out. Where some of the latter may live, a proposal names the same ones to
+ * everybody (round.c, adopt_left_out). */
 #include "detect/member_internal.h"
 
 #include <assert.h>
@@ -68,8 +69,8 @@ int tree_named(const struct round *r, const struct piece *piece, const int **fir
 {
     int lo = piece ? left_at(r, piece->head) : 0, hi = piece ? left_at(r, piece->end) : r->n_left;
     *first = r->left ? r->left + lo : NULL; /* NULL: nobody was ever left */
-    int n = hi - lo < WIRE_LEFT_MAX ? hi - lo : WIRE_LEFT_MAX;
-    while (n > 0 && wire_left_bytes(*first, n) > WIRE_LEFT_BYTES)
+    int n = hi - lo < DATAGRAM_LEFT_MAX ? hi - lo : DATAGRAM_LEFT_MAX;
+    while (n > 0 && datagram_left_bytes(*first, n) > DATAGRAM_LEFT_BYTES)
         n = n * 3 / 4;
     return n;
 }
@@ -157,31 +158,32 @@ static bool left_add_deaths(struct round *r, const struct batch *batch)
     return ok;
 }
 
-/* Who was no member before the slot, though our view may be a later one. Whom the slot bears has to commit it, too. */
-static bool gone_before(const struct member *m, enum wire_phase phase, uint64_t slot, const struct batch *batch,
+/* Who was no member before the index, though our view may be a later one. Whom the index bears has to commit it, too.
+ */
+static bool gone_before(const struct member *m, enum round_phase phase, uint64_t index, const struct batch *batch,
                         struct idset *gone)
 {
     bool ok = idset_copy(gone, &m->gone), commits = phase == PHASE_COMMIT || phase == PHASE_SETTLE;
-    for (uint64_t s = slot; s <= m->epoch; s++) {
+    for (uint64_t s = index; s <= m->epoch; s++) {
         const struct batch *b = &m->log[s - 1]->batch;
         const struct member_event *birth = batch_birth(b);
         for (int i = 0; i < b->n; i++)
             for (int k = batch_next_death(&b->e[i].event, -1); k >= 0; k = batch_next_death(&b->e[i].event, k))
                 ok = ok && idset_del(gone, k);
-        if (birth && !(commits && s == slot))
+        if (birth && !(commits && s == index))
             ok = ok && idset_add(gone, (int)birth->a);
     }
-    if (commits && slot > m->epoch && batch && batch_birth(batch))
+    if (commits && index > m->epoch && batch && batch_birth(batch))
         ok = ok && idset_del(gone, (int)batch_birth(batch)->a);
     return ok;
 }
 
-bool tree_make_out(struct member *m, enum wire_phase phase, uint64_t slot, const struct batch *batch)
+bool tree_make_out(struct member *m, enum round_phase phase, uint64_t index, const struct batch *batch)
 {
     struct round *r = &m->round;
     struct idset gone = {0};
-    bool now = slot > m->epoch && !(batch && batch_birth(batch)); /* the members are those of our view */
-    bool ok = now || gone_before(m, phase, slot, batch, &gone);
+    bool now = index > m->epoch && !(batch && batch_birth(batch)); /* the members are those of our view */
+    bool ok = now || gone_before(m, phase, index, batch, &gone);
     ok = ok && (!batch || left_add_deaths(r, batch));
     sort_left(r);
     ok = ok && idset_union(&r->out, now ? &m->gone : &gone, r->left, r->n_left);
@@ -194,15 +196,15 @@ bool tree_make_out(struct member *m, enum wire_phase phase, uint64_t slot, const
     return ok;
 }
 
-/* As root: whom the batch declares, who was declared since the slot, and whom we believe dead. */
-bool tree_leave_out(struct member *m, enum wire_phase phase, uint64_t slot, const struct batch *batch)
+/* As root: whom the batch declares, who was declared since the index, and whom we believe dead. */
+bool tree_leave_out(struct member *m, enum round_phase phase, uint64_t index, const struct batch *batch)
 {
     struct round *r = &m->round;
     bool ok = true;
     r->n_left = 0;
-    for (uint64_t s = slot; s <= m->epoch; s++)
+    for (uint64_t s = index; s <= m->epoch; s++)
         ok = ok && left_add_deaths(r, &m->log[s - 1]->batch);
     for (int i = 0; i < m->n_deaths; i++)
         ok = ok && tree_left_add(r, m->deaths[i].node);
-    return ok && tree_make_out(m, phase, slot, batch);
+    return ok && tree_make_out(m, phase, index, batch);
 }

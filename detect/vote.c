@@ -63,7 +63,7 @@ void vote_ask(struct member *m, struct target *tg)
         tg->voters[tg->n_voters++] = (struct voter){.node = node, .asked = m->t};
     }
     for (int i = 0; i < tg->n_voters; i++) {
-        struct wire_msg ask = {.type = WIRE_VOTE_ASK, .node = tg->node};
+        struct datagram ask = {.type = DATAGRAM_VOTE_ASK, .node = tg->node};
         member_post(m, tg->voters[i].node, &ask);
     }
 }
@@ -96,13 +96,13 @@ bool vote_is_dark(const struct member *m, const struct target *tg)
     return 2 * dark > panel;
 }
 
-void vote_answer(struct member *m, const struct wire_msg *ask)
+void vote_answer(struct member *m, const struct datagram *ask)
 {
     int node = ask->node;
     if (node == m->p.self || is_unborn(m, node))
         return;
     if (!is_live(m, node)) { /* our verdict, or the view's: the epoch in the header says which */
-        struct wire_msg dead = {.type = WIRE_VOTE, .node = node, .vote = VOTE_UNREACHED};
+        struct datagram dead = {.type = DATAGRAM_VOTE, .node = node, .vote = VOTE_UNREACHED};
         member_post(m, ask->src, &dead);
         return;
     }
@@ -120,7 +120,7 @@ void vote_answer(struct member *m, const struct wire_msg *ask)
     uint64_t sign = tg->last_direct, back = m->woke ? m->woke + m->p.ping_ns : 0;
     if (w && w->have_counter)
         sign = later(sign, w->last_life);
-    struct wire_msg vote = {.type = WIRE_VOTE, .node = node};
+    struct datagram vote = {.type = DATAGRAM_VOTE, .node = node};
     if (sign > back && since(m, sign) < 3 * m->p.ping_ns) {
         vote.vote = VOTE_REACHED;
         vote.age_us = (uint32_t)(since(m, sign) / 1000);
@@ -134,13 +134,13 @@ void vote_answer(struct member *m, const struct wire_msg *ask)
 
 void detector_set_detour(struct member *m, int node, int via)
 {
-    int slot = -1;
+    int index = -1;
     for (int i = 0; i < DETOURS; i++)
         if (m->detours[i].node == node)
-            slot = i;
-    if (slot < 0)
-        slot = m->next_detour++ % DETOURS;
-    m->detours[slot] = (struct detour){.node = node, .via = via};
+            index = i;
+    if (index < 0)
+        index = m->next_detour++ % DETOURS;
+    m->detours[index] = (struct detour){.node = node, .via = via};
 }
 
 void detector_clear_detour(struct member *m, int node)
@@ -153,7 +153,7 @@ void detector_clear_detour(struct member *m, int node)
             m->detours[i].node = -1;
 }
 
-void vote_take(struct member *m, const struct wire_msg *msg)
+void vote_take(struct member *m, const struct datagram *msg)
 {
     struct target *tg = target_find(m, msg->node);
     if (!tg)

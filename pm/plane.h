@@ -39,18 +39,18 @@ struct plane_blob {
 
 struct plane_callbacks {
     void *user;
-    /* Process slot `slot` of this node (a standby that waits in keel_init) is rank `rank`, incarnation `incarnation`,
-     * from now on. */
-    void (*assigned)(void *user, int slot, int rank, uint32_t incarnation);
-    /* Start another process for this rank on this node; then plane_process_started with a new slot. */
+    /* The process in seat `seat` of this node (a standby that waits in keel_init) is rank `rank`, incarnation
+     * `incarnation`, from now on. */
+    void (*assigned)(void *user, int seat, int rank, uint32_t incarnation);
+    /* Start another process for this rank on this node; then plane_process_started with a new seat. */
     void (*respawn)(void *user, int rank, uint32_t incarnation);
     /* A process of this node has called keel_init: the program is one of Keel's. */
     void (*here)(void *user);
-    /* The program of slot has started the rank's process, pid, and that has died, of signal (or SIGNAL_HIDDEN). What is
+    /* The program of seat has started the rank's process, pid, and that has died, of signal (or SIGNAL_HIDDEN). What is
      * left of the program is to be ended, and plane_process_exited is then about the rank. It may have ended meanwhile. */
-    void (*hidden_death)(void *user, int slot, int pid, int signal);
-    /* The process in slot was killed, and the job ends for it: see plain_death_ends. */
-    void (*plain_death)(void *user, int slot);
+    void (*hidden_death)(void *user, int seat, int pid, int signal);
+    /* The process in seat was killed, and the job ends for it: see plain_death_ends. */
+    void (*plain_death)(void *user, int seat);
     /* A committed view: who runs where. rank_node[r] is -1 if nobody runs rank r. node_alive[settings_ids]. by_loss: the
      * job ends, for a loss that the program is not written for; nobody goes on anywhere. */
     void (*view)(void *user, uint64_t epoch, const int *rank_node, const bool *node_alive, bool by_loss);
@@ -84,12 +84,12 @@ keel_status plane_start(struct plane *plane, const struct plane_blob *blobs, cha
 /* Where a node is that may become a member later. Once it has been said a view may name it. KEEL_ERR_ARG: that is no
  * blob of such a node. */
 keel_status plane_meet(struct plane *plane, int node, const struct plane_blob *blob);
-/* A process was started in slot (0.. unique on this node, never reused) for `rank` (-1: standby on a spare node).
+/* A process was started in seat (0.. unique on this node, never reused) for `rank` (-1: standby on a spare node).
  * fd is our end of its SOCK_SEQPACKET socketpair (the child's end is KEEL_FD in its environment); the plane owns fd
  * now. */
-keel_status plane_process_started(struct plane *plane, int slot, int rank, uint32_t incarnation, int pid, int fd);
-/* The process in slot ended: by exit with code, or by signal (0 if none). */
-void plane_process_exited(struct plane *plane, int slot, int code, int signal);
+keel_status plane_process_started(struct plane *plane, int seat, int rank, uint32_t incarnation, int pid, int fd);
+/* The process in seat ended: by exit with code, or by signal (0 if none). */
+void plane_process_exited(struct plane *plane, int seat, int code, int signal);
 /* What this node's detector knows, one JSON object: probe, coordinator, watches, doubts, links, said (see keelctl(1)). The
  * caller frees it. NULL: out of memory, or not started. */
 char *plane_detection_json(struct plane *plane);

@@ -23,9 +23,9 @@
  *   report              report_send, report_take                detect/reports.c
  *
  * Properties (asserted where the step is made):
- *   P1  one slot, one decision: every member commits the same batch and the same value in it
- *   P2  when a slot is settled, its value is at least that of every living member: each was asked, or has ended
- *   P3  settled is said of a slot only when every living member of the view has committed it
+ *   P1  one index, one decision: every member commits the same batch and the same value in it
+ *   P2  when an index is settled, its value is at least that of every living member: each was asked, or has ended
+ *   P3  settled is said of an index only when every living member of the view has committed it
  *   P4  nobody is stuck: when nothing more can happen and no verdict was false, those who live have one view, without the dead
  * BREAK=n takes one rule away; check.py sees that a property then fails. */
 
@@ -83,22 +83,22 @@
 byte alive = ALL;
 byte epoch[NODES], view[NODES], dead[NODES], sure[NODES];
 byte promised[NODES]; /* ballot: round * NODES + node; 0 is node 0's and promised by all */
-byte acc_ballot[NODES], acc_value[NODES]; /* of slot epoch+1; ballot + 1, 0: none */
+byte acc_ballot[NODES], acc_value[NODES]; /* of index epoch+1; ballot + 1, 0: none */
 short acc_batch[NODES];
 byte settled[NODES];
 /* as coordinator */
 bool leading[NODES], collected[NODES], bound[NODES];
 bool certain[NODES]; /* whom the tree leaves out is dead for certain */
-byte phase[NODES], slot[NODES], tree[NODES], acked[NODES], value[NODES];
+byte phase[NODES], index[NODES], tree[NODES], acked[NODES], value[NODES];
 short batch[NODES];
 byte best_ballot[NODES], best_value[NODES];
 short best_batch[NODES];
 byte bound_value[NODES];
 /* the message held back */
-byte stray_phase, stray_root, stray_ballot, stray_slot, stray_tree, stray_value;
+byte stray_phase, stray_root, stray_ballot, stray_index, stray_tree, stray_value;
 short stray_batch;
 bool stray_certain;
-/* what was decided: of slot s+1 */
+/* what was decided: of index s+1 */
 short decided[SLOTS];
 byte decided_value[SLOTS];
 byte deaths = DEATHS, mistakes = FALSE, strays = STRAY;
@@ -113,7 +113,7 @@ bool out_of_ballots;
 inline cancel(i)
 {
     phase[i] = NONE;
-    slot[i] = 0;
+    index[i] = 0;
     tree[i] = 0;
     acked[i] = 0;
     batch[i] = 0;
@@ -153,7 +153,7 @@ inline hold_back(i)
         stray_phase = phase[i];
         stray_root = i;
         stray_ballot = promised[i];
-        stray_slot = slot[i];
+        stray_index = index[i];
         stray_tree = tree[i];
         stray_batch = batch[i];
         stray_certain = certain[i];
@@ -216,7 +216,7 @@ inline commit(i, b, v)
         bound[i] = false;
         bound_value[i] = 0;
         if
-        :: phase[i] != NONE && phase[i] <= ACCEPT && slot[i] <= epoch[i] -> cancel(i)
+        :: phase[i] != NONE && phase[i] <= ACCEPT && index[i] <= epoch[i] -> cancel(i)
         :: else
         fi
     fi
@@ -228,7 +228,7 @@ inline start_round(i, p, s, b, v)
     hold_back(i);
     cancel(i);
     phase[i] = p;
-    slot[i] = s;
+    index[i] = s;
     batch[i] = b;
     tree[i] = STAY(i);
     if
@@ -315,7 +315,7 @@ inline complete(i)
     b1 = (phase[i] == COLLECT -> best_batch[i] : batch[i]);
     v1 = (phase[i] == COLLECT -> best_value[i] : value[i]);
     p1 = phase[i];
-    s1 = slot[i];
+    s1 = index[i];
     if
     :: p1 == COLLECT ->
         had = best_ballot[i] != 0;
@@ -470,7 +470,7 @@ inline take(m, r, p, ball, s, t, c, b, v)
             :: p == COLLECT -> join_collect(m, r, t)
             :: else -> join_proposal(m, r, p, ball, t, c, b, v)
             fi
-        :: else /* of a later slot: it fetches */
+        :: else /* of a later index: it fetches */
         fi
     fi;
     now = false
@@ -540,13 +540,13 @@ inline make()
         now = step == TAKE;
         mp = (now -> phase[other] : stray_phase);
         mb = (now -> promised[other] : stray_ballot);
-        ms = (now -> slot[other] : stray_slot);
+        ms = (now -> index[other] : stray_index);
         mt = (now -> tree[other] : stray_tree);
         mc = (now -> certain[other] : stray_certain);
         mx = (now -> batch[other] : stray_batch);
         mv = (now -> value[other] : stray_value);
         if
-        :: !now -> stray_phase = NONE; stray_root = 0; stray_ballot = 0; stray_slot = 0; stray_tree = 0; stray_certain = false; stray_batch = 0; stray_value = 0
+        :: !now -> stray_phase = NONE; stray_root = 0; stray_ballot = 0; stray_index = 0; stray_tree = 0; stray_certain = false; stray_batch = 0; stray_value = 0
         :: else
         fi;
         take(me, other, mp, mb, ms, mt, mc, mx, mv);

@@ -1,6 +1,6 @@
 /* The most recent output of a node, kept for whoever attaches later: whole frames, oldest dropped first. Pure. */
-#ifndef KEEL_PM_BACKLOG_H
-#define KEEL_PM_BACKLOG_H
+#ifndef KEEL_PM_KEELD_BACKLOG_H
+#define KEEL_PM_KEELD_BACKLOG_H
 
 #include "pm/wire/bytes.h"
 

@@ -27,7 +27,7 @@ static const char *process_state(const struct process *p)
 }
 
 /* A node that waits for its use; after a take-over it is one like the others. */
-static bool is_spare(const struct daemon *a)
+static bool is_spare(const struct keeld *a)
 {
     for (int r = 0; a->view_rank_node && r < a->job.settings.ranks; r++)
         if (a->view_rank_node[r] == a->launch.node)
@@ -35,15 +35,15 @@ static bool is_spare(const struct daemon *a)
     return a->job.settings.nodes > 0 && a->launch.node >= a->job.settings.nodes;
 }
 
-static json_t *detection(const struct daemon *a)
+static json_t *detection(const struct keeld *a)
 {
-    char *text = a->state == AGENT_RUNNING ? plane_detection_json(a->plane) : NULL;
+    char *text = a->state == KEELD_RUNNING ? plane_detection_json(a->plane) : NULL;
     json_t *json = text ? json_loads(text, 0, NULL) : NULL;
     free(text);
     return json ? json : json_null();
 }
 
-static json_t *status_json(const struct daemon *a)
+static json_t *status_json(const struct keeld *a)
 {
     static const char *const states[] = {"joining", "configured", "running", "out", "ending", "over"};
     json_t *ranks = json_array(), *alive = json_array(), *hosts = json_array();
@@ -61,20 +61,20 @@ static json_t *status_json(const struct daemon *a)
     return json_pack(
         "{s:s, s:i, s:s, s:s, s:i, s:i, s:i, s:b, s:b, s:I, s:o, s:o, s:o, s:i, s:i, s:i, s:o, s:o, s:o, s:o}", "job",
         job, "node", a->launch.node, "host", a->self_host, "state",
-        a->launch.back && a->state < AGENT_RUNNING ? "returning" : states[a->state], "agent_pid", (int)getpid(),
+        a->launch.back && a->state < KEELD_RUNNING ? "returning" : states[a->state], "agent_pid", (int)getpid(),
         "stub_pid", (int)a->stub_pid, "launcher_pid", a->job.launcher_pid, "spare", (int)is_spare(a), "keelrun",
         (int)(a->run != NULL), "epoch", (json_int_t)a->epoch, "alive", alive, "rank_node",
         a->view_rank_node ? codec_ints(a->view_rank_node, a->job.settings.ranks) : json_array(), "ranks", ranks,
         "nodes", a->job.settings.nodes, "spares", a->job.settings.spares, "size", a->job.settings.ranks, "program",
-        codec_text(a->job.argv ? a->job.argv[0] : ""), "detection", detection(a), "waiting", agent_waits_json(a),
+        codec_text(a->job.argv ? a->job.argv[0] : ""), "detection", detection(a), "waiting", keeld_waits_json(a),
         "hosts", hosts);
 }
 
 /* ---- guests ---- */
 
-static void guest_remove(struct agent_guest *g)
+static void guest_remove(struct keeld_guest *g)
 {
-    struct agent_guest **at = &g->agent->guests;
+    struct keeld_guest **at = &g->agent->guests;
     while (*at != g)
         at = &(*at)->next;
     *at = g->next;
@@ -87,36 +87,36 @@ static void resend(void *user, const uint8_t *frame, size_t len)
     conn_send(user, MSG_OUTPUT, frame, len);
 }
 
-static void guest_open(struct wire_conn *c)
+static void guest_open(struct pm_conn *c)
 {
-    struct agent_guest *g = c->user;
+    struct keeld_guest *g = c->user;
     g->known = true;
 }
 
-static void guest_frame(struct wire_conn *c, uint8_t type, const uint8_t *body, size_t len)
+static void guest_frame(struct pm_conn *c, uint8_t type, const uint8_t *body, size_t len)
 {
-    struct agent_guest *g = c->user;
-    struct daemon *a = g->agent;
+    struct keeld_guest *g = c->user;
+    struct keeld *a = g->agent;
     json_t *m = codec_object(body, len);
     if (type == MSG_ASK_STATUS) {
         conn_send_json(c, MSG_STATUS, status_json(a));
     } else if (type == MSG_ATTACH) {
         g->attached = true;
         backlog_each(&a->backlog, resend, c);
-    } else if (type == MSG_VERIFY && a->state == AGENT_RUNNING) {
+    } else if (type == MSG_VERIFY && a->state == KEELD_RUNNING) {
         g->verify = ++a->verifies;
         plane_verify(a->plane, g->verify);
     } else if (type == MSG_STOP && m) {
-        agent_stop(a, m);
+        keeld_stop(a, m);
     } else if (type == MSG_PMI_FENCE && m) {
-        agent_pmi_report(a, g, m);
+        keeld_pmi_report(a, g, m);
     }
     json_decref(m);
 }
 
-static void guest_lost(struct wire_conn *c, const char *why)
+static void guest_lost(struct pm_conn *c, const char *why)
 {
-    struct agent_guest *g = c->user;
+    struct keeld_guest *g = c->user;
     if (!g->known)
         log_warn_some("dropped a connection from %s: %s", c->peer, why);
     guest_remove(g);
@@ -124,23 +124,23 @@ static void guest_lost(struct wire_conn *c, const char *why)
 
 static const struct conn_events guest_events = {guest_open, guest_frame, guest_lost};
 
-static struct agent_guest *guest_add(struct daemon *a)
+static struct keeld_guest *guest_add(struct keeld *a)
 {
-    struct agent_guest *g = pm_alloc(sizeof *g);
-    *g = (struct agent_guest){.agent = a, .next = a->guests, .node = -1};
+    struct keeld_guest *g = pm_alloc(sizeof *g);
+    *g = (struct keeld_guest){.agent = a, .next = a->guests, .node = -1};
     a->guests = g;
     a->guest_count++;
     return g;
 }
 
 /* Of those that have said nothing, the oldest of the address that has most. Those that belong to the job speak at once. */
-static struct agent_guest *surplus_guest(struct daemon *a)
+static struct keeld_guest *surplus_guest(struct keeld *a)
 {
-    struct agent_guest *worst = NULL;
+    struct keeld_guest *worst = NULL;
     int most = 0;
-    for (struct agent_guest *g = a->guests; g; g = g->next) { /* newest first */
+    for (struct keeld_guest *g = a->guests; g; g = g->next) { /* newest first */
         int here = 0;
-        for (struct agent_guest *h = a->guests; h && !g->known; h = h->next)
+        for (struct keeld_guest *h = a->guests; h && !g->known; h = h->next)
             here += !h->known && conn_same_host(g->conn, h->conn);
         if (here > 0 && here >= most) {
             most = here;
@@ -150,9 +150,9 @@ static struct agent_guest *surplus_guest(struct daemon *a)
     return worst;
 }
 
-static void guests_limit(struct daemon *a)
+static void guests_limit(struct keeld *a)
 {
-    struct agent_guest *worst = a->guest_count > GUESTS_MAX + a->job.settings.nodes ? surplus_guest(a) : NULL;
+    struct keeld_guest *worst = a->guest_count > GUESTS_MAX + a->job.settings.nodes ? surplus_guest(a) : NULL;
     if (worst) {
         conn_close(worst->conn);
         guest_remove(worst);
@@ -161,7 +161,7 @@ static void guests_limit(struct daemon *a)
 
 static void console_ready(uv_poll_t *handle, int status, int events)
 {
-    struct daemon *a = handle->data;
+    struct keeld *a = handle->data;
     struct ucred peer;
     socklen_t len = sizeof peer;
     char name[48];
@@ -176,7 +176,7 @@ static void console_ready(uv_poll_t *handle, int status, int events)
         return;
     }
     snprintf(name, sizeof name, "process %d", (int)peer.pid);
-    struct agent_guest *g = guest_add(a);
+    struct keeld_guest *g = guest_add(a);
     g->known = true; /* by the kernel's word */
     g->conn = conn_adopt(&a->loop, fd, name, &guest_events, g);
     guests_limit(a);
@@ -184,18 +184,18 @@ static void console_ready(uv_poll_t *handle, int status, int events)
 
 static void peer_waiting(uv_stream_t *listener, int status)
 {
-    struct daemon *a = listener->data;
+    struct keeld *a = listener->data;
     if (status != 0)
         return;
     const struct session_key key = {.id = SESSION_OF_JOB, .secret = a->job.secret};
-    struct agent_guest *g = guest_add(a);
+    struct keeld_guest *g = guest_add(a);
     g->conn = conn_accept(listener, a->launch.job_id, &key, PROOF_MS, &guest_events, g);
     if (!g->conn)
         guest_remove(g);
     guests_limit(a);
 }
 
-bool agent_console_listen(struct daemon *a)
+bool keeld_console_listen(struct keeld *a)
 {
     struct sockaddr_storage address;
     int len = sizeof address;
@@ -218,7 +218,7 @@ bool agent_console_listen(struct daemon *a)
 }
 
 /* Anybody may take a name in the abstract namespace, and does not guess a random one. keelctl looks for what begins so. */
-static int bind_console(const struct daemon *a, int fd, bool taken)
+static int bind_console(const struct keeld *a, int fd, bool taken)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     uint64_t number = 0;
@@ -232,7 +232,7 @@ static int bind_console(const struct daemon *a, int fd, bool taken)
     return bind(fd, (struct sockaddr *)&address, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n));
 }
 
-void agent_console_open(struct daemon *a)
+void keeld_console_open(struct keeld *a)
 {
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     int rc = fd < 0 ? -1 : bind_console(a, fd, false);
@@ -245,13 +245,13 @@ void agent_console_open(struct daemon *a)
         return;
     }
     a->console_fd = fd;
-    a->console_watch = agent_watch(a, fd, console_ready);
+    a->console_watch = keeld_watch(a, fd, console_ready);
     uv_unref((uv_handle_t *)a->console_watch);
 }
 
-void agent_console_output(struct daemon *a, const void *frame, size_t len)
+void keeld_console_output(struct keeld *a, const void *frame, size_t len)
 {
-    for (struct agent_guest *g = a->guests, *next; g; g = next) {
+    for (struct keeld_guest *g = a->guests, *next; g; g = next) {
         next = g->next;
         if (!g->attached)
             continue;
@@ -263,24 +263,24 @@ void agent_console_output(struct daemon *a, const void *frame, size_t len)
     }
 }
 
-void agent_console_verified(struct daemon *a, uint64_t id, const char *json)
+void keeld_console_verified(struct keeld *a, uint64_t id, const char *json)
 {
-    for (struct agent_guest *g = a->guests; g; g = g->next)
+    for (struct keeld_guest *g = a->guests; g; g = g->next)
         if (g->verify == id)
             conn_send(g->conn, MSG_VERIFIED, json, strlen(json));
 }
 
-void agent_console_over(struct daemon *a)
+void keeld_console_over(struct keeld *a)
 {
-    for (struct agent_guest *g = a->guests; g; g = g->next)
+    for (struct keeld_guest *g = a->guests; g; g = g->next)
         if (g->attached)
             conn_send_json(g->conn, MSG_OVER,
                            json_pack("{s:i, s:o}", "code", a->over_code, "why", codec_text(a->over_why)));
 }
 
-void agent_console_close(struct daemon *a)
+void keeld_console_close(struct keeld *a)
 {
-    agent_unwatch(a->console_watch);
+    keeld_unwatch(a->console_watch);
     a->console_watch = NULL;
     if (a->console_fd >= 0)
         close(a->console_fd);

@@ -31,16 +31,16 @@ struct joined {
 static struct {
     uv_poll_t listener, channel;
     bool described, told;
-    struct joined *joined; /* [here] by slot */
+    struct joined *joined; /* [here] by seat */
     int here, come;        /* processes of the node; those that have come */
     json_t *blobs, *peers; /* of the nodes that have been heard */
     int say_fd;            /* the standard error that we were started with */
 } join = {.say_fd = -1};
 
-static void tell(struct daemon *a, bool failed, const char *text)
+static void tell(struct keeld *a, bool failed, const char *text)
 {
     struct join_ready ready = {.failed = failed};
-    if (join.told || a->state >= AGENT_RUNNING)
+    if (join.told || a->state >= KEELD_RUNNING)
         return;
     join.told = true;
     snprintf(ready.text, sizeof ready.text, "%s", text);
@@ -48,12 +48,12 @@ static void tell(struct daemon *a, bool failed, const char *text)
         log_warn("the process that started this agent does not hear it: %s", strerror(errno));
 }
 
-void agent_join_failed(struct daemon *a, const char *why)
+void keeld_join_failed(struct keeld *a, const char *why)
 {
     tell(a, true, why);
 }
 
-void agent_join_ready(struct daemon *a, json_t *ready)
+void keeld_join_ready(struct keeld *a, json_t *ready)
 {
     char *text = json_dumps(ready, JSON_COMPACT);
     tell(a, !text || strlen(text) >= JOIN_TEXT, text ? text : "out of memory");
@@ -61,7 +61,7 @@ void agent_join_ready(struct daemon *a, json_t *ready)
     json_decref(ready);
 }
 
-void agent_join_say(const struct daemon *a, const char *line)
+void keeld_join_say(const struct keeld *a, const char *line)
 {
     struct pollfd out = {.fd = join.say_fd, .events = POLLOUT};
     /* who has stopped reading it would stop us */
@@ -71,7 +71,7 @@ void agent_join_say(const struct daemon *a, const char *line)
 
 /* ---- the job ---- */
 
-static bool describe(struct daemon *a, const struct join_job *j, const int32_t *numbers)
+static bool describe(struct keeld *a, const struct join_job *j, const int32_t *numbers)
 {
     const int32_t *rank_node = numbers, *domain = numbers + j->ranks;
     struct job_settings *s = &a->job.settings;
@@ -108,15 +108,15 @@ static bool describe(struct daemon *a, const struct join_job *j, const int32_t *
     return true;
 }
 
-static void configure_when_all_are_here(struct daemon *a)
+static void configure_when_all_are_here(struct keeld *a)
 {
-    if (join.described && join.come == join.here && a->state == AGENT_JOINING)
-        agent_configure(a);
+    if (join.described && join.come == join.here && a->state == KEELD_JOINING)
+        keeld_configure(a);
 }
 
 static void listener_ready(uv_poll_t *watch, int status, int events);
 
-static void take_job(struct daemon *a, const uint8_t *packet, size_t len)
+static void take_job(struct keeld *a, const uint8_t *packet, size_t len)
 {
     struct join_job j;
     char who[32];
@@ -125,54 +125,54 @@ static void take_job(struct daemon *a, const uint8_t *packet, size_t len)
                   j.nodes <= LAYOUT_MAX_NODES && j.levels >= 0 && j.levels <= DOMAIN_LEVELS_MAX;
     if (!counts || len != sizeof j + (size_t)(j.ranks + j.levels * j.nodes) * sizeof(int32_t) ||
         !describe(a, &j, (const int32_t *)(packet + sizeof j))) {
-        agent_fail(a, 1, "keeld is not of the version of the library that started it");
+        keeld_fail(a, 1, "keeld is not of the version of the library that started it");
         return;
     }
     join.described = true;
     sodium_memzero(&j, sizeof j);
     snprintf(who, sizeof who, "keeld node %d", a->launch.node);
     log_init(who);
-    agent_console_open(a);
+    keeld_console_open(a);
     /* only now is it known how many come */
     uv_poll_start(&join.listener, UV_READABLE, listener_ready);
 }
 
-static void take_node(struct daemon *a, const uint8_t *packet, size_t len)
+static void take_node(struct keeld *a, const uint8_t *packet, size_t len)
 {
     const struct join_ready *ready = (const struct join_ready *)packet;
     json_t *m = len == sizeof *ready && !ready->failed
                     ? codec_object((const uint8_t *)ready->text, strnlen(ready->text, sizeof ready->text))
                     : NULL;
     if (!m) {
-        agent_fail(a, 1, "what a node says of itself does not make sense");
+        keeld_fail(a, 1, "what a node says of itself does not make sense");
         return;
     }
     json_array_append(join.blobs, json_object_get(m, "blob"));
     json_array_append(join.peers, m);
     json_decref(m);
     if (json_array_size(join.peers) == (size_t)a->job.settings.nodes)
-        agent_start(a, join.blobs, join.peers);
+        keeld_start(a, join.blobs, join.peers);
 }
 
 static void channel_ready(uv_poll_t *watch, int status, int events)
 {
-    struct daemon *a = watch->data;
+    struct keeld *a = watch->data;
     (void)events;
     ssize_t len = status == 0 ? recv(JOIN_CHANNEL, NULL, 0, MSG_PEEK | MSG_TRUNC | MSG_DONTWAIT) : 0;
     if (len < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     uint8_t *packet = len > 0 ? pm_alloc((size_t)len) : NULL;
-    if (len > 0 && recv(JOIN_CHANNEL, packet, (size_t)len, MSG_DONTWAIT) == len && a->state < AGENT_RUNNING) {
+    if (len > 0 && recv(JOIN_CHANNEL, packet, (size_t)len, MSG_DONTWAIT) == len && a->state < KEELD_RUNNING) {
         if (!join.described)
             take_job(a, packet, (size_t)len);
-        else if (a->state == AGENT_CONFIGURED)
+        else if (a->state == KEELD_CONFIGURED)
             take_node(a, packet, (size_t)len);
         sodium_memzero(packet, (size_t)len);
     } else if (len <= 0) {
         uv_poll_stop(watch);
         join.told = true;
-        if (a->state < AGENT_RUNNING)
-            agent_fail(a, 1, "the job did not start");
+        if (a->state < KEELD_RUNNING)
+            keeld_fail(a, 1, "the job did not start");
     }
     free(packet);
 }
@@ -201,7 +201,7 @@ static bool hear(int fd, struct join_rank *hello, int *lifeline)
     return n == sizeof *hello && *lifeline >= 0;
 }
 
-static bool is_awaited(const struct daemon *a, int rank)
+static bool is_awaited(const struct keeld *a, int rank)
 {
     if (rank < 0 || rank >= a->job.settings.ranks || a->job.settings.rank_node[rank] != a->launch.node)
         return false;
@@ -211,7 +211,7 @@ static bool is_awaited(const struct daemon *a, int rank)
     return true;
 }
 
-static void take_process(struct daemon *a, int fd)
+static void take_process(struct keeld *a, int fd)
 {
     struct join_rank hello;
     struct ucred cred;
@@ -220,7 +220,7 @@ static void take_process(struct daemon *a, int fd)
     struct process *p = NULL;
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0 && cred.uid == geteuid() &&
         hear(fd, &hello, &lifeline) && is_awaited(a, hello.rank))
-        p = agent_ranks_adopt(a, hello.rank, cred.pid, lifeline);
+        p = keeld_ranks_adopt(a, hello.rank, cred.pid, lifeline);
     if (p) {
         join.joined[join.come++] = (struct joined){p, fd};
         return;
@@ -232,10 +232,10 @@ static void take_process(struct daemon *a, int fd)
 
 static void listener_ready(uv_poll_t *watch, int status, int events)
 {
-    struct daemon *a = watch->data;
+    struct keeld *a = watch->data;
     (void)status;
     (void)events;
-    int fd = a->state == AGENT_JOINING ? accept4(JOIN_LISTENER, NULL, NULL, SOCK_CLOEXEC) : -1;
+    int fd = a->state == KEELD_JOINING ? accept4(JOIN_LISTENER, NULL, NULL, SOCK_CLOEXEC) : -1;
     if (fd >= 0)
         take_process(a, fd);
     if (join.come < join.here)
@@ -245,17 +245,17 @@ static void listener_ready(uv_poll_t *watch, int status, int events)
     configure_when_all_are_here(a);
 }
 
-void agent_join_run(struct daemon *a)
+void keeld_join_run(struct keeld *a)
 {
-    agent_kind_is_keels(a);
+    keeld_kind_is_keels(a);
     join.say_fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 10);
-    agent_log_capture(a);
-    for (int i = 0; i < join.here && a->state == AGENT_RUNNING; i++) {
+    keeld_log_capture(a);
+    for (int i = 0; i < join.here && a->state == KEELD_RUNNING; i++) {
         struct process *p = join.joined[i].p;
-        keel_status status = plane_process_started(a->plane, p->slot, p->rank, 0, (int)p->pid, join.joined[i].keel_fd);
+        keel_status status = plane_process_started(a->plane, p->seat, p->rank, 0, (int)p->pid, join.joined[i].keel_fd);
         char text[REFUSAL_MAX];
         if (status != KEEL_OK)
-            agent_fail(a, 1, refusal_text(status, text));
+            keeld_fail(a, 1, refusal_text(status, text));
     }
     json_decref(join.blobs);
     json_decref(join.peers);
@@ -263,7 +263,7 @@ void agent_join_run(struct daemon *a)
     join.joined = NULL;
 }
 
-void agent_join_begin(struct daemon *a)
+void keeld_join_begin(struct keeld *a)
 {
     fcntl(JOIN_LISTENER, F_SETFD, FD_CLOEXEC);
     fcntl(JOIN_CHANNEL, F_SETFD, FD_CLOEXEC);
@@ -274,11 +274,11 @@ void agent_join_begin(struct daemon *a)
 }
 
 /* What ends a job is told once: by the node that alone knows of it, else by the first one that lives. */
-void agent_join_over(const struct daemon *a)
+void keeld_join_over(const struct keeld *a)
 {
     bool first = true;
     for (int i = 0; i < a->launch.node && a->view_alive; i++)
         first = first && !a->view_alive[i];
     if (a->over_why && *a->over_why && (a->own_why || first))
-        agent_join_say(a, a->over_why);
+        keeld_join_say(a, a->over_why);
 }

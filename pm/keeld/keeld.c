@@ -28,7 +28,7 @@ enum {
     BACKLOG_BYTES = 1 << 20, /* recent output kept for keelctl attach */
 };
 
-uv_poll_t *agent_watch(struct daemon *a, int fd, uv_poll_cb ready)
+uv_poll_t *keeld_watch(struct keeld *a, int fd, uv_poll_cb ready)
 {
     uv_poll_t *watch = pm_alloc(sizeof *watch);
     uv_poll_init(&a->loop, watch, fd);
@@ -42,7 +42,7 @@ static void free_handle(uv_handle_t *handle)
     free(handle);
 }
 
-void agent_unwatch(uv_poll_t *watch)
+void keeld_unwatch(uv_poll_t *watch)
 {
     if (watch)
         uv_close((uv_handle_t *)watch, free_handle);
@@ -50,7 +50,7 @@ void agent_unwatch(uv_poll_t *watch)
 
 /* ---- what others see ---- */
 
-void agent_event(struct daemon *a, const char *event, json_t *members)
+void keeld_event(struct keeld *a, const char *event, json_t *members)
 {
     json_t *line =
         json_pack("{s:I, s:i, s:s}", "t_ns", (json_int_t)clock_now_ns(), "node", a->launch.node, "event", event);
@@ -58,12 +58,12 @@ void agent_event(struct daemon *a, const char *event, json_t *members)
         json_object_update_missing(line, members);
         json_decref(members);
     }
-    agent_link_send_json(a, MSG_EVENT, line);
+    keeld_link_send_json(a, MSG_EVENT, line);
 }
 
 /* ---- the end ---- */
 
-static void leave(struct daemon *a, int exit_code)
+static void leave(struct keeld *a, int exit_code)
 {
     a->exit_code = exit_code;
     uv_stop(&a->loop);
@@ -71,8 +71,8 @@ static void leave(struct daemon *a, int exit_code)
 
 static void depart_passed(uv_timer_t *timer)
 {
-    struct daemon *a = timer->data;
-    agent_starts_signal(a, a->departing_forced ? SIGKILL : SIGTERM);
+    struct keeld *a = timer->data;
+    keeld_starts_signal(a, a->departing_forced ? SIGKILL : SIGTERM);
     if (a->departing_forced)
         uv_stop(&a->loop);
     a->departing_forced = true;
@@ -80,7 +80,7 @@ static void depart_passed(uv_timer_t *timer)
 }
 
 /* As the mpiexec that we run do when the nodes that they have started have ended. */
-void agent_depart(struct daemon *a, int exit_code)
+void keeld_depart(struct keeld *a, int exit_code)
 {
     if (a->departing)
         return;
@@ -92,7 +92,7 @@ void agent_depart(struct daemon *a, int exit_code)
         uv_timer_start(&a->lease, depart_passed, a->ran ? DEPART_MS : 0, 0);
 }
 
-void agent_starts_ended(struct daemon *a)
+void keeld_starts_ended(struct keeld *a)
 {
     if (a->departing && !a->starts)
         uv_stop(&a->loop);
@@ -100,27 +100,27 @@ void agent_starts_ended(struct daemon *a)
 
 static void leave_late(uv_timer_t *timer)
 {
-    agent_depart(timer->data, 0);
+    keeld_depart(timer->data, 0);
 }
 
-void agent_kill_all(struct daemon *a)
+void keeld_kill_all(struct keeld *a)
 {
-    agent_ranks_signal(a, SIGKILL, false);
-    agent_ranks_orphans(a, true);
+    keeld_ranks_signal(a, SIGKILL, false);
+    keeld_ranks_orphans(a, true);
 }
 
 /* A rank that does not end after SIGKILL: another user's, or stuck in the kernel. */
 static void force_passed(uv_timer_t *timer)
 {
-    struct daemon *a = timer->data;
+    struct keeld *a = timer->data;
     log_error("a rank does not end; node %d goes without it", a->launch.node);
-    agent_processes_gone(a);
+    keeld_processes_gone(a);
 }
 
-static void kill_ranks(struct daemon *a, bool asked)
+static void kill_ranks(struct keeld *a, bool asked)
 {
-    agent_event(a, "kill", json_pack("{s:b}", "asked", (int)asked));
-    agent_kill_all(a);
+    keeld_event(a, "kill", json_pack("{s:b}", "asked", (int)asked));
+    keeld_kill_all(a);
     uv_timer_start(&a->grace, force_passed, FORCE_MS, 0);
 }
 
@@ -129,27 +129,27 @@ static void grace_passed(uv_timer_t *timer)
     kill_ranks(timer->data, false);
 }
 
-void agent_processes_gone(struct daemon *a)
+void keeld_processes_gone(struct keeld *a)
 {
-    if (a->state != AGENT_ENDING)
+    if (a->state != KEELD_ENDING)
         return;
     uv_timer_stop(&a->grace);
-    agent_ranks_orphans(a, true);
-    a->state = AGENT_OVER;
-    agent_event(a, "over", json_pack("{s:i}", "code", a->over_code));
-    agent_log_drain(a);
-    agent_console_over(a);
+    keeld_ranks_orphans(a, true);
+    a->state = KEELD_OVER;
+    keeld_event(a, "over", json_pack("{s:i}", "code", a->over_code));
+    keeld_log_drain(a);
+    keeld_console_over(a);
     if (a->launch.join)
-        agent_join_over(a);
+        keeld_join_over(a);
     if (a->gone) {
         /* a watcher gets a moment to take the last output */
         uv_timer_start(&a->lease, leave_late, a->guests || !a->launch.join ? 200 : 0, 0);
         return;
     }
-    agent_link_over(a);
+    keeld_link_over(a);
 }
 
-void agent_own_why(struct daemon *a, const char *fmt, ...)
+void keeld_own_why(struct keeld *a, const char *fmt, ...)
 {
     char text[256];
     va_list ap;
@@ -162,95 +162,95 @@ void agent_own_why(struct daemon *a, const char *fmt, ...)
 }
 
 /* A job that came to its end is no success if a rank crashed too often on the way. */
-static int judge(struct daemon *a, int code)
+static int judge(struct keeld *a, int code)
 {
-    struct fault fault = agent_ranks_fault(a);
+    struct fault fault = keeld_ranks_fault(a);
     if (code != 0 || a->job.settings.degrade_asked || fault.signal == 0)
         return code;
     char did[SIGNAL_DID];
-    agent_own_why(a, "rank %d %s%s", fault.rank, signal_did(fault.signal, did, sizeof did),
+    keeld_own_why(a, "rank %d %s%s", fault.rank, signal_did(fault.signal, did, sizeof did),
                   fault.again ? " once more than it is started again" : "");
     return signal_code(fault.signal);
 }
 
 /* What keelrun's order says. The view that another agent made of its order may be here before ours is: its code says as much of SIGQUIT,
  * for which ranks leave core files. */
-static int last_signal(const struct daemon *a, int code)
+static int last_signal(const struct keeld *a, int code)
 {
     return a->end_signal ? a->end_signal : code == 128 + SIGQUIT ? SIGQUIT : SIGTERM;
 }
 
-void agent_end(struct daemon *a, int code, const char *why, bool hard)
+void keeld_end(struct keeld *a, int code, const char *why, bool hard)
 {
-    if (a->state < AGENT_ENDING) {
-        a->over_code = agent_kind_judge(a, judge(a, code));
-        a->state = AGENT_ENDING;
+    if (a->state < KEELD_ENDING) {
+        a->over_code = keeld_kind_judge(a, judge(a, code));
+        a->state = KEELD_ENDING;
         why = a->own_why ? a->own_why : why;
         a->over_why = why ? pm_strdup(why) : NULL;
-        agent_ranks_signal(a, SIGKILL, true);
-        if (!hard && !agent_ranks_gone(a)) {
-            agent_ranks_signal(a, last_signal(a, code), false);
+        keeld_ranks_signal(a, SIGKILL, true);
+        if (!hard && !keeld_ranks_gone(a)) {
+            keeld_ranks_signal(a, last_signal(a, code), false);
             if (a->stopped)
-                agent_ranks_forward(a, SIGCONT); /* that they can */
+                keeld_ranks_forward(a, SIGCONT); /* that they can */
             uv_timer_start(&a->grace, grace_passed, TERM_GRACE_MS, 0);
         }
     }
-    if (hard && a->state == AGENT_ENDING)
+    if (hard && a->state == KEELD_ENDING)
         kill_ranks(a, true);
-    if (agent_ranks_gone(a))
-        agent_processes_gone(a);
+    if (keeld_ranks_gone(a))
+        keeld_processes_gone(a);
 }
 
-void agent_fail(struct daemon *a, int code, const char *why)
+void keeld_fail(struct keeld *a, int code, const char *why)
 {
     log_info("%s", why);
-    agent_link_send_json(a, MSG_FAILED, json_pack("{s:i, s:o}", "code", code, "why", codec_text(why)));
+    keeld_link_send_json(a, MSG_FAILED, json_pack("{s:i, s:o}", "code", code, "why", codec_text(why)));
     if (a->launch.join)
-        agent_join_failed(a, why);
-    agent_end(a, code, why, true);
+        keeld_join_failed(a, why);
+    keeld_end(a, code, why, true);
 }
 
 /* ---- the plane ---- */
 
-static void plane_assigned(void *user, int slot, int rank, uint32_t incarnation)
+static void plane_assigned(void *user, int seat, int rank, uint32_t incarnation)
 {
-    agent_ranks_assigned(user, slot, rank, incarnation);
+    keeld_ranks_assigned(user, seat, rank, incarnation);
 }
 
 static void plane_respawn(void *user, int rank, uint32_t incarnation)
 {
-    struct daemon *a = user;
-    if (a->state == AGENT_RUNNING && !agent_kind_holds(a, rank, incarnation))
-        agent_ranks_respawn(a, rank, incarnation);
+    struct keeld *a = user;
+    if (a->state == KEELD_RUNNING && !keeld_kind_holds(a, rank, incarnation))
+        keeld_ranks_respawn(a, rank, incarnation);
 }
 
 static void plane_here(void *user)
 {
-    struct daemon *a = user;
+    struct keeld *a = user;
     if (a->here)
         return;
     a->here = true;
-    agent_kind_is_keels(a);
-    agent_link_send(a, MSG_HERE, NULL, 0);
+    keeld_kind_is_keels(a);
+    keeld_link_send(a, MSG_HERE, NULL, 0);
 }
 
-static void plane_hidden_death(void *user, int slot, int pid, int signal)
+static void plane_hidden_death(void *user, int seat, int pid, int signal)
 {
-    agent_ranks_hidden_death(user, slot, pid, signal);
+    keeld_ranks_hidden_death(user, seat, pid, signal);
 }
 
-static void plane_plain_death(void *user, int slot)
+static void plane_plain_death(void *user, int seat)
 {
-    agent_ranks_plain_death(user, slot);
+    keeld_ranks_plain_death(user, seat);
 }
 
 static void plane_view(void *user, uint64_t epoch, const int *rank_node, const bool *node_alive, bool by_loss)
 {
-    struct daemon *a = user;
+    struct keeld *a = user;
     int total = settings_ids(&a->job.settings);
-    if (a->state != AGENT_RUNNING)
+    if (a->state != KEELD_RUNNING)
         return;
-    agent_kind_view(a, rank_node, node_alive);
+    keeld_kind_view(a, rank_node, node_alive);
     a->epoch = epoch;
     memcpy(a->view_rank_node, rank_node, (size_t)a->job.settings.ranks * sizeof *rank_node);
     memcpy(a->view_alive, node_alive, (size_t)total * sizeof *node_alive);
@@ -259,62 +259,62 @@ static void plane_view(void *user, uint64_t epoch, const int *rank_node, const b
             a->born = i + 1;
             FAULT_POINT("view.born");
         }
-    agent_pmi_view(a);
+    keeld_pmi_view(a);
     if (by_loss) /* keelrun would say who goes on where; the end of the job says it all */
         return;
     json_t *alive = json_array();
     for (int i = 0; i < total; i++)
         json_array_append_new(alive, json_boolean(node_alive[i]));
-    agent_link_send_json(a, MSG_VIEW,
+    keeld_link_send_json(a, MSG_VIEW,
                          json_pack("{s:I, s:o, s:o}", "epoch", (json_int_t)epoch, "rank_node",
                                    codec_ints(rank_node, a->job.settings.ranks), "alive", alive));
 }
 
 static void plane_over(void *user, int code, const char *why)
 {
-    agent_end(user, code, why, false);
+    keeld_end(user, code, why, false);
 }
 
 static void plane_fatal(void *user, const char *why, bool out)
 {
-    struct daemon *a = user;
-    bool returns = out && agent_return_may(a);
+    struct keeld *a = user;
+    bool returns = out && keeld_return_may(a);
     log_error("this node %s: %s", returns ? "gives up its ranks and its memory" : "ends", why);
-    agent_kill_all(a);
+    keeld_kill_all(a);
     if (returns)
-        agent_return_begin(a);
+        keeld_return_begin(a);
     else
         leave(a, 1);
 }
 
 static void plane_event(void *user, const char *json)
 {
-    struct daemon *a = user;
+    struct keeld *a = user;
     /* once the job is over nodes go one by one, which is no failure */
-    if (a->state == AGENT_RUNNING)
-        agent_link_send(a, MSG_EVENT, json, strlen(json));
+    if (a->state == KEELD_RUNNING)
+        keeld_link_send(a, MSG_EVENT, json, strlen(json));
 }
 
 static void plane_verified(void *user, uint64_t id, const char *json)
 {
-    agent_console_verified(user, id, json);
+    keeld_console_verified(user, id, json);
 }
 
 static void plane_waits(void *user, const char *members)
 {
-    agent_waits_changed(user, members);
+    keeld_waits_changed(user, members);
 }
 
 static void plane_woken(uv_poll_t *handle, int status, int events)
 {
-    struct daemon *a = handle->data;
+    struct keeld *a = handle->data;
     (void)events;
     if (status == 0)
         plane_dispatch(a->plane);
 }
 
 /* What is missing here becomes the one line that keelrun says of the job; all other nodes may miss the same. */
-static void plane_not_opened(struct daemon *a, keel_status status, const char *error)
+static void plane_not_opened(struct keeld *a, keel_status status, const char *error)
 {
     char why[600], text[REFUSAL_MAX];
     if (error[0])
@@ -322,10 +322,10 @@ static void plane_not_opened(struct daemon *a, keel_status status, const char *e
     else
         snprintf(why, sizeof why, "node %d: its memory and transport could not be set up: %s", a->launch.node,
                  refusal_text(status, text));
-    agent_fail(a, 1, why);
+    keeld_fail(a, 1, why);
 }
 
-static bool plane_open(struct daemon *a, struct plane_blob *blob)
+static bool plane_open(struct keeld *a, struct plane_blob *blob)
 {
     char error[300];
     struct plane_config config = {.job_id = a->launch.job_id,
@@ -354,14 +354,14 @@ static bool plane_open(struct daemon *a, struct plane_blob *blob)
         plane_not_opened(a, status, error);
         return false;
     }
-    a->plane_wake = agent_watch(a, plane_wake_fd(a->plane), plane_woken);
+    a->plane_wake = keeld_watch(a, plane_wake_fd(a->plane), plane_woken);
     return true;
 }
 
 /* ---- messages from keelrun ---- */
 
 /* It was started as another one, in whose place nobody else has come, or with more between. */
-static void become_node(struct daemon *a, int node)
+static void become_node(struct keeld *a, int node)
 {
     char who[32];
     if (node == a->launch.node)
@@ -369,16 +369,16 @@ static void become_node(struct daemon *a, int node)
     a->launch.node = node;
     snprintf(who, sizeof who, "keeld node %d", node);
     log_init(who);
-    agent_console_close(a);
-    agent_console_open(a);
+    keeld_console_close(a);
+    keeld_console_open(a);
 }
 
-static bool job_from_json(struct daemon *a, const json_t *m)
+static bool job_from_json(struct keeld *a, const json_t *m)
 {
-    struct agent_job *job = &a->job;
+    struct keeld_job *job = &a->job;
     long long standbys, launcher, starts, window, port, console_s, node, round, sponsor = 0;
     size_t secret_len = 0;
-    *job = (struct agent_job){.secret = job->secret};
+    *job = (struct keeld_job){.secret = job->secret};
     if (!settings_decode(&job->settings, json_object_get(m, "settings")) ||
         !codec_int(m, "node", 0, settings_ids(&job->settings) - 1, &node) ||
         !codec_int(m, "round", 0, INT32_MAX, &round) || !codec_int(m, "standbys", 0, LAYOUT_MAX_RANKS, &standbys) ||
@@ -408,7 +408,7 @@ static bool job_from_json(struct daemon *a, const json_t *m)
     return job->argv && job->argv[0] && job->env && job->cwd;
 }
 
-static bool enough_descriptors(struct daemon *a)
+static bool enough_descriptors(struct keeld *a)
 {
     int here = a->job.standbys;
     long needed = descriptors_of_agent(here, a->job.settings.ranks - here,
@@ -421,21 +421,21 @@ static bool enough_descriptors(struct daemon *a)
              "node %d: its agent needs %ld descriptors (7 for each of %d ranks, 1 for each other rank, 4 for "
              "each node, 2 for each that it starts), the hard limit is %ld: see ulimit -Hn",
              a->launch.node, needed, here, needed - missing);
-    agent_fail(a, 1, why);
+    keeld_fail(a, 1, why);
     return false;
 }
 
-static bool allows_silence(struct daemon *a)
+static bool allows_silence(struct keeld *a)
 {
     char why[PLANE_WHY_MAX], text[PLANE_WHY_MAX + 32];
     if (plane_allows_silence(&a->job.settings, why))
         return true;
     snprintf(text, sizeof text, "node %d: %s", a->launch.node, why);
-    agent_fail(a, 2, text);
+    keeld_fail(a, 2, text);
     return false;
 }
 
-void agent_configure(struct daemon *a)
+void keeld_configure(struct keeld *a)
 {
     int begun = a->job.settings.nodes + a->job.settings.spares, total = settings_ids(&a->job.settings);
     if (!enough_descriptors(a) || !allows_silence(a))
@@ -446,24 +446,24 @@ void agent_configure(struct daemon *a)
     for (int i = 0; i < total; i++)
         a->view_alive[i] = i < begun;
     a->born = begun;
-    a->state = AGENT_CONFIGURED;
+    a->state = KEELD_CONFIGURED;
     struct plane_blob blob = {0};
     if (!plane_open(a, &blob))
         return;
-    if (!a->listener_port && !agent_console_listen(a)) {
-        agent_fail(a, 1, "no listener for the other nodes");
+    if (!a->listener_port && !keeld_console_listen(a)) {
+        keeld_fail(a, 1, "no listener for the other nodes");
         return;
     }
     json_t *ready = json_pack("{s:i, s:o, s:s, s:i}", "round", a->job.round, "blob", codec_blob(blob.bytes, blob.len),
                               "host", a->self_host, "port", a->listener_port);
     if (a->launch.join)
-        agent_join_ready(a, ready);
+        keeld_join_ready(a, ready);
     else
-        agent_link_send_json(a, MSG_READY, ready);
+        keeld_link_send_json(a, MSG_READY, ready);
     FAULT_POINT("start.ready");
 }
 
-static void job_free(struct agent_job *job)
+static void job_free(struct keeld_job *job)
 {
     settings_free(&job->settings);
     free(job->argv);
@@ -472,9 +472,9 @@ static void job_free(struct agent_job *job)
 }
 
 /* The job is another one than was said, for somebody did not come. */
-static void start_over(struct daemon *a)
+static void start_over(struct keeld *a)
 {
-    agent_unwatch(a->plane_wake);
+    keeld_unwatch(a->plane_wake);
     a->plane_wake = NULL;
     plane_destroy(a->plane);
     a->plane = NULL;
@@ -483,13 +483,13 @@ static void start_over(struct daemon *a)
     a->view_rank_node = NULL;
     a->view_alive = NULL;
     job_free(&a->job);
-    a->state = AGENT_JOINING;
+    a->state = KEELD_JOINING;
 }
 
-static void on_config(struct daemon *a, const json_t *m)
+static void on_config(struct keeld *a, const json_t *m)
 {
-    bool first = a->state == AGENT_JOINING;
-    if (a->state >= AGENT_RUNNING)
+    bool first = a->state == KEELD_JOINING;
+    if (a->state >= KEELD_RUNNING)
         return; /* it cannot take part, and has said so */
     if (!first)
         start_over(a);
@@ -504,12 +504,12 @@ static void on_config(struct daemon *a, const json_t *m)
         link_up(&a->link, 0); /* as the node that it is from now on */
     FAULT_POINT("start.configured");
     if (first)
-        agent_output_widen(a, a->job.window);
-    agent_configure(a);
+        keeld_output_widen(a, a->job.window);
+    keeld_configure(a);
 }
 
 /* Where a node is; null: nobody has come by that number yet. */
-static bool take_peer(struct daemon *a, int node, const json_t *peer, const json_t *blob, struct plane_blob *out)
+static bool take_peer(struct keeld *a, int node, const json_t *peer, const json_t *blob, struct plane_blob *out)
 {
     long long port = 0;
     size_t len = 0;
@@ -526,10 +526,10 @@ static bool take_peer(struct daemon *a, int node, const json_t *peer, const json
     return true;
 }
 
-void agent_start(struct daemon *a, const json_t *list, const json_t *peers)
+void keeld_start(struct keeld *a, const json_t *list, const json_t *peers)
 {
     size_t total = (size_t)settings_ids(&a->job.settings), said = json_array_size(list);
-    if (a->state != AGENT_CONFIGURED || said > total || json_array_size(peers) != said)
+    if (a->state != KEELD_CONFIGURED || said > total || json_array_size(peers) != said)
         return;
     FAULT_POINT("start.told");
     a->peers = pm_alloc(total * sizeof *a->peers);
@@ -542,32 +542,32 @@ void agent_start(struct daemon *a, const json_t *list, const json_t *peers)
     free(blobs);
     if (status != KEEL_OK) {
         snprintf(why, sizeof why, "node %d: %s", a->launch.node, what);
-        agent_fail(a, 1, why);
+        keeld_fail(a, 1, why);
         return;
     }
     FAULT_POINT("start.plane_begun");
     uv_timer_stop(&a->lease);
-    agent_starts_settled(a);
-    a->state = AGENT_RUNNING;
+    keeld_starts_settled(a);
+    a->state = KEELD_RUNNING;
     a->ran = true;
     atomic_store(a->launch.runs, true);
     if (a->launch.join)
-        agent_join_run(a);
+        keeld_join_run(a);
     else
-        agent_ranks_start(a);
+        keeld_ranks_start(a);
     if (a->launch.back)
-        agent_return_started(a);
+        keeld_return_started(a);
     FAULT_POINT("start.ranks_begun");
 }
 
 /* A node that comes later is there; it is no member yet, and becomes one only when all that live have said that they
  * know where it is. */
-static void on_meet(struct daemon *a, const json_t *m)
+static void on_meet(struct keeld *a, const json_t *m)
 {
     long long node;
     struct plane_blob blob;
     FAULT_POINT("meet.told");
-    if (a->state != AGENT_RUNNING || !codec_int(m, "node", 0, settings_ids(&a->job.settings) - 1, &node) ||
+    if (a->state != KEELD_RUNNING || !codec_int(m, "node", 0, settings_ids(&a->job.settings) - 1, &node) ||
         node == a->launch.node)
         return;
     bool good = take_peer(a, (int)node, m, json_object_get(m, "blob"), &blob) && blob.len > 0 &&
@@ -575,11 +575,11 @@ static void on_meet(struct daemon *a, const json_t *m)
     json_t *met = json_pack("{s:I}", "node", (json_int_t)node);
     if (!good)
         json_object_set_new(met, "why", json_string("the others cannot use what it says of itself"));
-    agent_link_send_json(a, MSG_MET, met);
+    keeld_link_send_json(a, MSG_MET, met);
     FAULT_POINT("meet.answered");
 }
 
-void agent_stop(struct daemon *a, const json_t *m)
+void keeld_stop(struct keeld *a, const json_t *m)
 {
     long long code = 1, signal_number;
     bool hard = json_is_true(json_object_get(m, "hard"));
@@ -588,14 +588,14 @@ void agent_stop(struct daemon *a, const json_t *m)
     if (codec_int(m, "signal", 1, 31, &signal_number))
         a->end_signal = (int)signal_number;
     if (hard || !a->ran)
-        agent_starts_signal(a, SIGTERM);
-    if (a->state == AGENT_RUNNING && !hard)
+        keeld_starts_signal(a, SIGTERM);
+    if (a->state == KEELD_RUNNING && !hard)
         plane_stop_job(a->plane, (int)code, why && *why ? why : NULL);
     else
-        agent_end(a, (int)code, why, hard);
+        keeld_end(a, (int)code, why, hard);
 }
 
-static void on_fault(struct daemon *a, const json_t *m)
+static void on_fault(struct keeld *a, const json_t *m)
 {
     long long rank, signal_number;
     if (codec_int(m, "rank", 0, a->job.settings.ranks - 1, &rank) &&
@@ -603,37 +603,37 @@ static void on_fault(struct daemon *a, const json_t *m)
         a->fault = (struct fault){(int)rank, (int)signal_number, json_is_true(json_object_get(m, "again"))};
 }
 
-static void on_signal(struct daemon *a, const json_t *m)
+static void on_signal(struct keeld *a, const json_t *m)
 {
     long long number;
-    if (a->state == AGENT_RUNNING && codec_int(m, "signal", 1, 64, &number))
-        agent_ranks_forward(a, (int)number);
+    if (a->state == KEELD_RUNNING && codec_int(m, "signal", 1, 64, &number))
+        keeld_ranks_forward(a, (int)number);
 }
 
-void agent_run_frame(struct daemon *a, uint8_t type, const uint8_t *body, size_t len)
+void keeld_run_frame(struct keeld *a, uint8_t type, const uint8_t *body, size_t len)
 {
     if (!link_receive(&a->link, type, body, len))
         return;
     if (type == MSG_STDIN) {
-        agent_ranks_stdin(a, body, len);
+        keeld_ranks_stdin(a, body, len);
         return;
     }
     if (type == MSG_TAKEN) {
-        agent_output_taken(a, body, len);
+        keeld_output_taken(a, body, len);
         return;
     }
     if (type == MSG_BYE) {
         FAULT_POINT("link.bye");
-        agent_depart(a, 0);
+        keeld_depart(a, 0);
         return;
     }
     if (type == MSG_PING) {
-        agent_link_send(a, MSG_PONG, NULL, 0);
+        keeld_link_send(a, MSG_PONG, NULL, 0);
         return;
     }
     if (type == MSG_STANDBY) {
-        agent_kind_is_keels(a);
-        agent_ranks_standby(a);
+        keeld_kind_is_keels(a);
+        keeld_ranks_standby(a);
         return;
     }
     json_t *m = codec_object(body, len);
@@ -644,39 +644,39 @@ void agent_run_frame(struct daemon *a, uint8_t type, const uint8_t *body, size_t
     if (type == MSG_CONFIG)
         on_config(a, m);
     else if (type == MSG_START)
-        agent_start(a, json_object_get(m, "blobs"), json_object_get(m, "peers"));
+        keeld_start(a, json_object_get(m, "blobs"), json_object_get(m, "peers"));
     else if (type == MSG_MEET)
         on_meet(a, m);
     else if (type == MSG_STOP)
-        agent_stop(a, m);
+        keeld_stop(a, m);
     else if (type == MSG_LAUNCH)
-        agent_starts_begin(a, m);
+        keeld_starts_begin(a, m);
     else if (type == MSG_FAULT)
         on_fault(a, m);
     else if (type == MSG_SIGNAL)
         on_signal(a, m);
     else if (type == MSG_REFUSED)
-        agent_link_refused(a, json_string_value(json_object_get(m, "why")));
+        keeld_link_refused(a, json_string_value(json_object_get(m, "why")));
     json_decref(m);
 }
 
 static void join_lease_passed(uv_timer_t *timer)
 {
     log_error("keelrun did not answer in time");
-    agent_depart(timer->data, 1);
+    keeld_depart(timer->data, 1);
 }
 
 static void child_signalled(uv_signal_t *handle, int signal_number)
 {
     (void)signal_number;
-    agent_ranks_orphans(handle->data, false);
+    keeld_ranks_orphans(handle->data, false);
 }
 
-static void agent_free(struct daemon *a)
+static void keeld_free(struct keeld *a)
 {
     plane_destroy(a->plane);
-    agent_ranks_free(a);
-    agent_waits_free(a);
+    keeld_ranks_free(a);
+    keeld_waits_free(a);
     backlog_free(&a->backlog);
     link_free(&a->link);
     bytes_free(&a->log_lines.held);
@@ -693,9 +693,9 @@ static void agent_free(struct daemon *a)
     /* the loop's handles go with the process */
 }
 
-int agent_run(const struct agent_launch *launch, pid_t stub_pid)
+int keeld_run(const struct keeld_launch *launch, pid_t stub_pid)
 {
-    static struct daemon a;
+    static struct keeld a;
     codec_init();
     a.launch = *launch;
     a.job.secret = secret_alloc(SESSION_SECRET);
@@ -706,29 +706,29 @@ int agent_run(const struct agent_launch *launch, pid_t stub_pid)
     uv_loop_init(&a.loop);
     uv_timer_init(&a.loop, &a.lease);
     uv_timer_init(&a.loop, &a.grace);
-    agent_kind_init(&a);
-    agent_waits_init(&a);
-    agent_output_init(&a);
+    keeld_kind_init(&a);
+    keeld_waits_init(&a);
+    keeld_output_init(&a);
     uv_signal_init(&a.loop, &a.child_signal);
     a.lease.data = a.grace.data = a.child_signal.data = &a;
     uv_signal_start(&a.child_signal, child_signalled, SIGCHLD);
     backlog_init(&a.backlog, BACKLOG_BYTES);
     if (launch->back)
-        agent_return_take(&a);
-    agent_link_begin(&a);
+        keeld_return_take(&a);
+    keeld_link_begin(&a);
     if (launch->join) {
-        agent_join_begin(&a);
+        keeld_join_begin(&a);
     } else {
         if (!launch->back)
             uv_timer_start(&a.lease, join_lease_passed, JOIN_LEASE_MS, 0);
-        agent_console_open(&a);
+        keeld_console_open(&a);
     }
     uv_run(&a.loop, UV_RUN_DEFAULT);
-    agent_console_close(&a);
-    agent_kill_all(&a);
-    int legacy = a.returns ? agent_return_leave(&a) : -1;
-    agent_free(&a);
+    keeld_console_close(&a);
+    keeld_kill_all(&a);
+    int legacy = a.returns ? keeld_return_leave(&a) : -1;
+    keeld_free(&a);
     if (legacy >= 0)
-        agent_return_exec(legacy, launch->job_id);
+        keeld_return_exec(legacy, launch->job_id);
     return a.exit_code;
 }

@@ -8,28 +8,28 @@
 
 enum { KIND_MS = 5000 };
 
-static void lost_for_good(struct daemon *a)
+static void lost_for_good(struct keeld *a)
 {
-    agent_own_why(a, "rank %d died with node %d before the program called keel_init, so it cannot be replaced",
+    keeld_own_why(a, "rank %d died with node %d before the program called keel_init, so it cannot be replaced",
                   a->lost_rank, a->lost_node);
 }
 
-static void release_held(struct daemon *a)
+static void release_held(struct keeld *a)
 {
-    struct agent_held *held = a->held;
+    struct keeld_held *held = a->held;
     int count = a->held_count;
     a->held = NULL;
     a->held_count = 0;
-    for (int i = 0; i < count && a->state == AGENT_RUNNING; i++)
-        agent_ranks_respawn(a, held[i].rank, held[i].incarnation);
+    for (int i = 0; i < count && a->state == KEELD_RUNNING; i++)
+        keeld_ranks_respawn(a, held[i].rank, held[i].incarnation);
     free(held);
 }
 
 /* Those that have ranks of the program know best; a spare without keelrun knows nothing, and lets its ranks run at last. */
 static void kind_passed(uv_timer_t *timer)
 {
-    struct daemon *a = timer->data;
-    if (a->state != AGENT_RUNNING)
+    struct keeld *a = timer->data;
+    if (a->state != KEELD_RUNNING)
         return;
     if (a->launch.node >= a->job.settings.nodes) {
         a->is_keels = true;
@@ -40,14 +40,14 @@ static void kind_passed(uv_timer_t *timer)
     plane_stop_job(a->plane, 128 + SIGKILL, a->own_why);
 }
 
-void agent_kind_init(struct daemon *a)
+void keeld_kind_init(struct keeld *a)
 {
     a->lost_rank = -1;
     uv_timer_init(&a->loop, &a->kind);
     a->kind.data = a;
 }
 
-void agent_kind_is_keels(struct daemon *a)
+void keeld_kind_is_keels(struct keeld *a)
 {
     a->is_keels = true;
     a->lost_rank = -1;
@@ -55,12 +55,12 @@ void agent_kind_is_keels(struct daemon *a)
     release_held(a);
 }
 
-static bool matters(const struct daemon *a)
+static bool matters(const struct keeld *a)
 {
     return !a->is_keels && settings_plain_death_ends(&a->job.settings);
 }
 
-void agent_kind_view(struct daemon *a, const int *rank_node, const bool *node_alive)
+void keeld_kind_view(struct keeld *a, const int *rank_node, const bool *node_alive)
 {
     for (int r = 0; r < a->job.settings.ranks && matters(a) && a->lost_rank < 0; r++) {
         int was = a->view_rank_node[r];
@@ -72,7 +72,7 @@ void agent_kind_view(struct daemon *a, const int *rank_node, const bool *node_al
     }
 }
 
-int agent_kind_judge(struct daemon *a, int code)
+int keeld_kind_judge(struct keeld *a, int code)
 {
     if (code != 0 || !matters(a) || a->lost_rank < 0 || a->launch.node >= a->job.settings.nodes)
         return code;
@@ -80,13 +80,13 @@ int agent_kind_judge(struct daemon *a, int code)
     return 128 + SIGKILL;
 }
 
-bool agent_kind_holds(struct daemon *a, int rank, uint32_t incarnation)
+bool keeld_kind_holds(struct keeld *a, int rank, uint32_t incarnation)
 {
     if (!matters(a) || a->launch.node < a->job.settings.nodes)
         return false;
     a->held = realloc(a->held, ((size_t)a->held_count + 1) * sizeof *a->held);
     if (!a->held)
         abort();
-    a->held[a->held_count++] = (struct agent_held){rank, incarnation};
+    a->held[a->held_count++] = (struct keeld_held){rank, incarnation};
     return true;
 }

@@ -1,6 +1,6 @@
 /* Cuts a stream of bytes into whole lines, so that lines of different ranks never mix; no byte is added or lost. Pure. */
-#ifndef KEEL_PM_LINES_H
-#define KEEL_PM_LINES_H
+#ifndef KEEL_PM_KEELD_LINES_H
+#define KEEL_PM_KEELD_LINES_H
 
 #include "pm/wire/bytes.h"
 

@@ -38,11 +38,11 @@ static const struct conn_events first_events, resume_events, return_events;
 
 static void send_now(void *user, uint8_t type, const void *body, size_t len)
 {
-    struct daemon *a = user;
+    struct keeld *a = user;
     conn_send(a->run, type, body, len);
 }
 
-void agent_link_send(struct daemon *a, uint8_t type, const void *body, size_t len)
+void keeld_link_send(struct keeld *a, uint8_t type, const void *body, size_t len)
 {
     if (a->gone)
         return;
@@ -52,17 +52,17 @@ void agent_link_send(struct daemon *a, uint8_t type, const void *body, size_t le
         link_send(&a->link, type, body, len);
 }
 
-void agent_link_send_json(struct daemon *a, uint8_t type, json_t *body)
+void keeld_link_send_json(struct keeld *a, uint8_t type, json_t *body)
 {
     char *text = json_dumps(body, JSON_COMPACT);
     if (text)
-        agent_link_send(a, type, text, strlen(text));
+        keeld_link_send(a, type, text, strlen(text));
     free(text);
     json_decref(body);
 }
 
 /* Not to the log, which goes to keelrun: to what has started us, if that is still there. */
-static void say_outside(const struct daemon *a, const char *line)
+static void say_outside(const struct keeld *a, const char *line)
 {
     log_error("%s", line);
     if (a->outside >= 0)
@@ -72,23 +72,23 @@ static void say_outside(const struct daemon *a, const char *line)
 /* ---- patience ---- */
 
 static void patience_passed(uv_timer_t *timer);
-static void does_not_return(struct daemon *a, const char *why);
+static void does_not_return(struct keeld *a, const char *why);
 
-static void leave_unheard(struct daemon *a)
+static void leave_unheard(struct keeld *a)
 {
     char line[160];
     snprintf(line, sizeof line,
              "the job is over, and keelrun did not take the rest of its output within %d s: it is lost",
              a->job.console_s);
     say_outside(a, line);
-    agent_depart(a, 0);
+    keeld_depart(a, 0);
 }
 
 /* A keelrun that is stopped will find everything in its socket. */
-static void still_unheard(struct daemon *a)
+static void still_unheard(struct keeld *a)
 {
     if (a->run && conn_delivered(a->run))
-        agent_depart(a, 0);
+        keeld_depart(a, 0);
     else if (uv_now(&a->loop) - a->over_ms >= (uint64_t)a->job.console_s * 1000)
         leave_unheard(a);
     else
@@ -97,42 +97,42 @@ static void still_unheard(struct daemon *a)
 
 static void patience_passed(uv_timer_t *timer)
 {
-    struct daemon *a = timer->data;
-    if (a->state == AGENT_OVER) {
+    struct keeld *a = timer->data;
+    if (a->state == KEELD_OVER) {
         still_unheard(a);
-    } else if (a->launch.back && a->state == AGENT_JOINING) {
+    } else if (a->launch.back && a->state == KEELD_JOINING) {
         does_not_return(a, "keelrun has not taken it in");
     } else if (!a->run) {
         log_info("keelrun is out of reach for %d s: output does not wait for it any more", a->job.console_s);
         a->given_up = true;
-        agent_output_free(a);
+        keeld_output_free(a);
     }
 }
 
-static void be_patient(struct daemon *a)
+static void be_patient(struct keeld *a)
 {
     uv_timer_start(&a->patience, patience_passed, (uint64_t)a->job.console_s * 1000, 0);
 }
 
 /* It has ended. */
-static void keelrun_gone(struct daemon *a)
+static void keelrun_gone(struct keeld *a)
 {
     log_info("keelrun is gone; the job goes on without it");
     a->gone = true;
     uv_timer_stop(&a->patience);
     link_free(&a->link);
-    agent_output_free(a);
-    agent_ranks_stdin(a, NULL, 0);
+    keeld_output_free(a);
+    keeld_ranks_stdin(a, NULL, 0);
     if (a->stopped) /* by Ctrl-Z: nobody else would continue them */
-        agent_ranks_forward(a, SIGCONT);
-    if (a->state == AGENT_OVER)
-        agent_depart(a, 0);
+        keeld_ranks_forward(a, SIGCONT);
+    if (a->state == KEELD_OVER)
+        keeld_depart(a, 0);
 }
 
-void agent_link_over(struct daemon *a)
+void keeld_link_over(struct keeld *a)
 {
     FAULT_POINT("link.over");
-    agent_link_send_json(
+    keeld_link_send_json(
         a, MSG_OVER,
         json_pack("{s:i, s:o, s:b}", "code", a->over_code, "why", codec_text(a->over_why), "own", a->own_why != NULL));
     FAULT_POINT("link.over_told");
@@ -143,76 +143,76 @@ void agent_link_over(struct daemon *a)
 
 /* ---- the first connection ---- */
 
-static void connect_first(struct daemon *a)
+static void connect_first(struct keeld *a)
 {
     const struct summons *s = a->launch.summons;
     const struct session_key ticket = {.id = s->ticket.id, .secret = s->ticket.key};
     a->run = conn_connect(&a->loop, s->from, s->host, s->port, s->job_id, &ticket, CONNECT_MS, &first_events, a);
 }
 
-static void first_open(struct wire_conn *c)
+static void first_open(struct pm_conn *c)
 {
-    struct daemon *a = c->user;
+    struct keeld *a = c->user;
     char name[256] = "?";
     gethostname(name, sizeof name - 1);
     a->joined = true;
     link_up(&a->link, 0);
     conn_local_host(c, a->self_host, sizeof a->self_host);
     FAULT_POINT("start.connected");
-    agent_log_capture(a);
+    keeld_log_capture(a);
     conn_send_json(c, MSG_HELLO,
                    json_pack("{s:s, s:i, s:i, s:i, s:s}", "version", KEEL_VERSION, "node", a->launch.node, "pid",
                              (int)getpid(), "stub_pid", (int)a->stub_pid, "hostname", name));
     FAULT_POINT("start.greeted");
 }
 
-void agent_link_refused(struct daemon *a, const char *why)
+void keeld_link_refused(struct keeld *a, const char *why)
 {
     char line[256];
     snprintf(line, sizeof line, "not admitted: %s", why ? why : "keelrun does not say why");
     say_outside(a, line);
-    agent_depart(a, 1);
+    keeld_depart(a, 1);
 }
 
 /* ---- further ones ---- */
 
-static void resume(struct daemon *a)
+static void resume(struct keeld *a)
 {
     const struct summons *s = a->launch.summons;
     const struct session_key secret = {.id = SESSION_OF_JOB, .secret = a->job.secret};
-    const struct conn_events *events = a->launch.back && a->state == AGENT_JOINING ? &return_events : &resume_events;
+    const struct conn_events *events = a->launch.back && a->state == KEELD_JOINING ? &return_events : &resume_events;
     a->resuming =
         conn_connect(&a->loop, s->from, s->host, a->job.console_port, s->job_id, &secret, CONNECT_MS, events, a);
 }
 
 static void again_passed(uv_timer_t *timer)
 {
-    struct daemon *a = timer->data;
-    if (a->state == AGENT_JOINING && !a->launch.back)
+    struct keeld *a = timer->data;
+    if (a->state == KEELD_JOINING && !a->launch.back)
         connect_first(a);
     else
         resume(a);
 }
 
-static void resume_open(struct wire_conn *c)
+static void resume_open(struct pm_conn *c)
 {
-    struct daemon *a = c->user;
+    struct keeld *a = c->user;
     conn_send_json(c, MSG_RESUME,
                    json_pack("{s:i, s:I, s:I}", "node", a->launch.node, "console", (json_int_t)a->job.console,
                              "received", (json_int_t)a->link.received));
     FAULT_POINT("link.resuming");
 }
 
-static void tell_losses(struct daemon *a)
+static void tell_losses(struct keeld *a)
 {
     if (a->output_lost)
-        agent_link_send_json(a, MSG_LOST, json_pack("{s:I}", "bytes", (json_int_t)a->output_lost));
+        keeld_link_send_json(a, MSG_LOST, json_pack("{s:I}", "bytes", (json_int_t)a->output_lost));
     if (a->events_lost)
-        agent_event(a, "events_lost", json_pack("{s:I}", "count", (json_int_t)a->events_lost));
+        keeld_event(a, "events_lost", json_pack("{s:I}", "count", (json_int_t)a->events_lost));
     a->output_lost = a->events_lost = 0;
 }
 
-static void resumed(struct daemon *a, struct wire_conn *c, const json_t *m)
+static void resumed(struct keeld *a, struct pm_conn *c, const json_t *m)
 {
     long long received;
     a->resuming = NULL;
@@ -228,24 +228,24 @@ static void resumed(struct daemon *a, struct wire_conn *c, const json_t *m)
     }
     FAULT_POINT("link.resumed");
     a->given_up = false;
-    if (a->state != AGENT_OVER)
+    if (a->state != KEELD_OVER)
         uv_timer_stop(&a->patience);
-    agent_output_free(a);
+    keeld_output_free(a);
     tell_losses(a);
 }
 
-static void resume_frame(struct wire_conn *c, uint8_t type, const uint8_t *body, size_t len)
+static void resume_frame(struct pm_conn *c, uint8_t type, const uint8_t *body, size_t len)
 {
-    struct daemon *a = c->user;
+    struct keeld *a = c->user;
     if (c == a->run) {
-        agent_run_frame(a, type, body, len);
+        keeld_run_frame(a, type, body, len);
         return;
     }
     json_t *m = codec_object(body, len);
     if (type == MSG_RESUMED)
         resumed(a, c, m);
     else if (type == MSG_BYE)
-        agent_depart(a, 0);
+        keeld_depart(a, 0);
     json_decref(m);
 }
 
@@ -255,21 +255,21 @@ static bool is_refusal(const char *why)
            strcmp(why, "not Keel's protocol") == 0;
 }
 
-static void cut(struct daemon *a, const char *why)
+static void cut(struct keeld *a, const char *why)
 {
     a->run = NULL;
     link_down(&a->link);
     log_info("the connection to keelrun broke (%s); it is made again", why);
     a->ended = strcmp(why, "closed by peer") == 0 || strcmp(why, uv_strerror(UV_ECONNRESET)) == 0;
     FAULT_POINT("link.broken");
-    if (a->state != AGENT_OVER)
+    if (a->state != KEELD_OVER)
         be_patient(a);
     resume(a);
 }
 
-static void resume_lost(struct wire_conn *c, const char *why)
+static void resume_lost(struct pm_conn *c, const char *why)
 {
-    struct daemon *a = c->user;
+    struct keeld *a = c->user;
     if (c == a->run) {
         cut(a, why);
         return;
@@ -283,27 +283,27 @@ static void resume_lost(struct wire_conn *c, const char *why)
         uv_timer_start(&a->again, again_passed, a->refusals ? REFUSED_AGAIN_MS : RESUME_AGAIN_MS, 0);
 }
 
-static void first_frame(struct wire_conn *c, uint8_t type, const uint8_t *body, size_t len)
+static void first_frame(struct pm_conn *c, uint8_t type, const uint8_t *body, size_t len)
 {
-    agent_run_frame(c->user, type, body, len);
+    keeld_run_frame(c->user, type, body, len);
 }
 
-static void first_lost(struct wire_conn *c, const char *why)
+static void first_lost(struct pm_conn *c, const char *why)
 {
-    struct daemon *a = c->user;
-    if (a->state >= AGENT_RUNNING && a->ran) {
+    struct keeld *a = c->user;
+    if (a->state >= KEELD_RUNNING && a->ran) {
         cut(a, why);
         return;
     }
     a->run = NULL;
     link_down(&a->link);
-    if (a->state == AGENT_JOINING && !a->joined && !is_refusal(why) && ++a->tries < CONNECT_TRIES) {
+    if (a->state == KEELD_JOINING && !a->joined && !is_refusal(why) && ++a->tries < CONNECT_TRIES) {
         uv_timer_start(&a->again, again_passed, CONNECT_AGAIN_MS, 0);
         return;
     }
     log_error("node %d: no launcher at %s: %s", a->launch.node, c->peer, why);
-    agent_kill_all(a);
-    agent_depart(a, 1);
+    keeld_kill_all(a);
+    keeld_depart(a, 1);
 }
 
 static const struct conn_events first_events = {first_open, first_frame, first_lost};
@@ -311,40 +311,40 @@ static const struct conn_events resume_events = {resume_open, resume_frame, resu
 
 /* ---- of one that comes back ---- */
 
-static void return_open(struct wire_conn *c)
+static void return_open(struct pm_conn *c)
 {
-    struct daemon *a = c->user;
+    struct keeld *a = c->user;
     a->resuming = NULL;
     a->run = c;
     conn_local_host(c, a->self_host, sizeof a->self_host);
     if (!a->joined)
-        agent_log_capture(a);
+        keeld_log_capture(a);
     a->joined = true;
-    agent_return_ask(a, c);
+    keeld_return_ask(a, c);
 }
 
-static void does_not_return(struct daemon *a, const char *why)
+static void does_not_return(struct keeld *a, const char *why)
 {
     char line[200];
     snprintf(line, sizeof line, "node %d was put out of the job, and does not come back: %s", a->launch.node, why);
     say_outside(a, line);
-    agent_kill_all(a);
-    agent_depart(a, 1);
+    keeld_kill_all(a);
+    keeld_depart(a, 1);
 }
 
 /* Nothing has been agreed on before MSG_CONFIG: it is asked again. */
-static void return_lost(struct wire_conn *c, const char *why)
+static void return_lost(struct pm_conn *c, const char *why)
 {
-    struct daemon *a = c->user;
+    struct keeld *a = c->user;
     bool was_open = c == a->run;
-    if (was_open && a->state >= AGENT_RUNNING && a->ran) {
+    if (was_open && a->state >= KEELD_RUNNING && a->ran) {
         cut(a, why);
         return;
     }
     a->run = a->resuming = NULL;
     link_down(&a->link);
     a->refusals = !was_open && is_refusal(why) ? a->refusals + 1 : 0;
-    if (a->state != AGENT_JOINING)
+    if (a->state != KEELD_JOINING)
         does_not_return(a, "keelrun was lost while it began");
     else if (a->refusals >= REFUSALS)
         does_not_return(a, "keelrun has ended");
@@ -354,7 +354,7 @@ static void return_lost(struct wire_conn *c, const char *why)
 
 static const struct conn_events return_events = {return_open, first_frame, return_lost};
 
-void agent_link_begin(struct daemon *a)
+void keeld_link_begin(struct keeld *a)
 {
     link_init(&a->link, send_now, a);
     uv_timer_init(&a->loop, &a->again);

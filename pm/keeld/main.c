@@ -149,7 +149,7 @@ static bool is_socket(int fd)
 /* A process of the node has started us, waits for our end, and gets it at once: the agent is nobody's child. */
 static int run_joined(void)
 {
-    struct agent_launch launch = {.join = true};
+    struct keeld_launch launch = {.join = true};
     atomic_bool runs = false;
     pid_t agent = fork();
     if (agent != 0)
@@ -166,14 +166,14 @@ static int run_joined(void)
     survive_writing();
     descriptors_raise(&launch.descriptors);
     log_init("keeld");
-    return agent_run(&launch, 0);
+    return keeld_run(&launch, 0);
 }
 
 /* What we were is a node that was put out: all that it had is gone with it, but the process, which is still the stub's
  * child. */
 static int run_again(void)
 {
-    struct agent_launch launch = {.back = agent_return_read()};
+    struct keeld_launch launch = {.back = keeld_return_read()};
     atomic_bool runs = false;
     if (!launch.back) {
         fprintf(stderr, "keeld: not started by itself\n");
@@ -196,7 +196,7 @@ static int run_again(void)
     snprintf(who, sizeof who, "keeld node %d", launch.node);
     log_init(who);
     fault_init(launch.node, -1, 1);
-    return agent_run(&launch, launch.back->stub_pid);
+    return keeld_run(&launch, launch.back->stub_pid);
 }
 
 static error_t parse_option(int key, char *arg, struct argp_state *state)
@@ -216,7 +216,7 @@ int main(int argc, char **argv)
                                      .parser = parse_option,
                                      .doc = "The agent of one node of a Keel job. Started by keelrun, not by hand."};
     int how = 0;
-    struct agent_launch launch = {0};
+    struct keeld_launch launch = {0};
     int pair[2];
     argp_err_exit_status = 2;
     argp_parse(&argp, argc, argv, 0, NULL, &how);
@@ -268,5 +268,5 @@ int main(int argc, char **argv)
     snprintf(who, sizeof who, "keeld node %d", launch.node);
     log_init(who);
     fault_init(launch.node, -1, 0);
-    return agent_run(&launch, stub);
+    return keeld_run(&launch, stub);
 }

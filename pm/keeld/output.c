@@ -11,16 +11,16 @@
 static void log_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf);
 static void log_ready(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf);
 
-void agent_output_init(struct daemon *a)
+void keeld_output_init(struct keeld *a)
 {
     a->window[0] = a->window[1] = OUTPUT_WINDOW;
 }
 
 /* Read what may be sent, and nothing else. */
-static void apply(struct daemon *a, int stream)
+static void apply(struct keeld *a, int stream)
 {
-    bool closed = agent_output_closed(a, stream);
-    agent_ranks_pause(a, stream, closed);
+    bool closed = keeld_output_closed(a, stream);
+    keeld_ranks_pause(a, stream, closed);
     if (stream == 0 || !a->log_pipe.loop)
         return;
     if (closed)
@@ -29,38 +29,38 @@ static void apply(struct daemon *a, int stream)
         uv_read_start((uv_stream_t *)&a->log_pipe, log_alloc, log_ready);
 }
 
-static void give(struct daemon *a, int stream, long long count)
+static void give(struct keeld *a, int stream, long long count)
 {
-    bool was_closed = agent_output_closed(a, stream);
+    bool was_closed = keeld_output_closed(a, stream);
     a->window[stream] += count;
-    if (was_closed && !agent_output_closed(a, stream))
+    if (was_closed && !keeld_output_closed(a, stream))
         apply(a, stream);
 }
 
-bool agent_output_closed(const struct daemon *a, int stream)
+bool keeld_output_closed(const struct keeld *a, int stream)
 {
     return !a->gone && !a->given_up && a->window[stream] <= 0;
 }
 
-void agent_output_widen(struct daemon *a, int window)
+void keeld_output_widen(struct keeld *a, int window)
 {
     for (int stream = 0; stream < 2; stream++)
         give(a, stream, window - OUTPUT_WINDOW);
 }
 
-void agent_output_taken(struct daemon *a, const uint8_t *body, size_t len)
+void keeld_output_taken(struct keeld *a, const uint8_t *body, size_t len)
 {
     if (len == 8 && get_u32(body) < 2)
         give(a, (int)get_u32(body), get_u32(body + 4));
 }
 
-void agent_output_free(struct daemon *a)
+void keeld_output_free(struct keeld *a)
 {
     for (int stream = 0; stream < 2; stream++)
         apply(a, stream);
 }
 
-void agent_output(struct daemon *a, int rank, int stream, const uint8_t *lines, size_t len)
+void keeld_output(struct keeld *a, int rank, int stream, const uint8_t *lines, size_t len)
 {
     struct bytes frame = {0};
     uint8_t *p = bytes_reserve(&frame, OUTPUT_HEADER + len);
@@ -70,14 +70,14 @@ void agent_output(struct daemon *a, int rank, int stream, const uint8_t *lines, 
     memcpy(p + OUTPUT_HEADER, lines, len);
     frame.len = OUTPUT_HEADER + len;
     backlog_add(&a->backlog, frame.data, frame.len);
-    agent_console_output(a, frame.data, frame.len);
+    keeld_console_output(a, frame.data, frame.len);
     if (a->given_up) {
         a->output_lost += len;
     } else if (!a->gone) {
-        bool was_closed = agent_output_closed(a, stream == 2);
-        agent_link_send(a, MSG_OUTPUT, frame.data, frame.len);
+        bool was_closed = keeld_output_closed(a, stream == 2);
+        keeld_link_send(a, MSG_OUTPUT, frame.data, frame.len);
         a->window[stream == 2] -= (long long)len;
-        if (!was_closed && agent_output_closed(a, stream == 2))
+        if (!was_closed && keeld_output_closed(a, stream == 2))
             apply(a, stream == 2);
     }
     bytes_free(&frame);
@@ -85,7 +85,7 @@ void agent_output(struct daemon *a, int rank, int stream, const uint8_t *lines, 
 
 static void log_emit(void *user, const uint8_t *lines, size_t len)
 {
-    agent_output(user, -1, 2, lines, len);
+    keeld_output(user, -1, 2, lines, len);
 }
 
 static void log_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
@@ -96,14 +96,14 @@ static void log_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 
 static void log_ready(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 {
-    struct daemon *a = stream->data;
+    struct keeld *a = stream->data;
     if (n > 0)
         lines_feed(&a->log_lines, buf->base, (size_t)n, log_emit, a);
     free(buf->base);
 }
 
 /* What we have said and not read back yet. */
-void agent_log_drain(struct daemon *a)
+void keeld_log_drain(struct keeld *a)
 {
     char buffer[4096];
     uv_os_fd_t fd;
@@ -115,7 +115,7 @@ void agent_log_drain(struct daemon *a)
 }
 
 /* From now on our standard error goes where the ranks' output goes, no more to the stub under Hydra's proxy. */
-void agent_log_capture(struct daemon *a)
+void keeld_log_capture(struct keeld *a)
 {
     int fds[2];
     if (pipe2(fds, O_CLOEXEC) < 0)

@@ -10,9 +10,9 @@
 
 enum { ROOT_CONNECT_MS = 5000, ROOT_AGAIN_MS = 50 };
 
-static void report(struct daemon *a);
+static void report(struct keeld *a);
 
-static int root_node(const struct daemon *a)
+static int root_node(const struct keeld *a)
 {
     for (int i = 0; i < a->job.settings.nodes; i++)
         if (a->view_alive[i])
@@ -22,30 +22,30 @@ static int root_node(const struct daemon *a)
 
 /* ---- at the root ---- */
 
-static json_t *release_message(const struct daemon *a)
+static json_t *release_message(const struct keeld *a)
 {
     return json_pack("{s:I, s:o}", "round", (json_int_t)a->root_released, "kvs", pmi_root_pairs(a->root));
 }
 
 /* A round may have become complete: tell everybody who has reported here. */
-static void root_advance(struct daemon *a)
+static void root_advance(struct keeld *a)
 {
     long long complete = pmi_root_complete(a->root);
     if (complete <= a->root_released)
         return;
     a->root_released = complete;
     json_t *m = release_message(a);
-    for (struct agent_guest *g = a->guests; g; g = g->next)
+    for (struct keeld_guest *g = a->guests; g; g = g->next)
         if (g->node >= 0)
             conn_send_json(g->conn, MSG_PMI_RELEASE, json_incref(m));
-    agent_pmi_release(a, m);
+    keeld_pmi_release(a, m);
     json_decref(m);
 }
 
-void agent_pmi_report(struct daemon *a, struct agent_guest *guest, const json_t *m)
+void keeld_pmi_report(struct keeld *a, struct keeld_guest *guest, const json_t *m)
 {
     long long node, round;
-    if (a->state < AGENT_RUNNING || !a->root || !codec_int(m, "node", 0, a->job.settings.nodes - 1, &node) ||
+    if (a->state < KEELD_RUNNING || !a->root || !codec_int(m, "node", 0, a->job.settings.nodes - 1, &node) ||
         !codec_int(m, "round", 1, INT64_MAX, &round))
         return;
     guest->node = (int)node;
@@ -57,25 +57,25 @@ void agent_pmi_report(struct daemon *a, struct agent_guest *guest, const json_t 
 
 /* ---- at every node ---- */
 
-void agent_pmi_release(struct daemon *a, const json_t *m)
+void keeld_pmi_release(struct keeld *a, const json_t *m)
 {
     long long round;
     if (!codec_int(m, "round", 1, INT64_MAX, &round) || a->fence_round == a->fence_done || round < a->fence_round)
         return;
     a->fence_done = a->fence_round;
-    agent_ranks_pmi_release(a, json_object_get(m, "kvs"));
+    keeld_ranks_pmi_release(a, json_object_get(m, "kvs"));
 }
 
-static void root_open(struct wire_conn *c)
+static void root_open(struct pm_conn *c)
 {
     report(c->user);
 }
 
-static void root_frame(struct wire_conn *c, uint8_t type, const uint8_t *body, size_t len)
+static void root_frame(struct pm_conn *c, uint8_t type, const uint8_t *body, size_t len)
 {
     json_t *m = type == MSG_PMI_RELEASE ? codec_object(body, len) : NULL;
     if (m)
-        agent_pmi_release(c->user, m);
+        keeld_pmi_release(c->user, m);
     json_decref(m);
 }
 
@@ -84,20 +84,20 @@ static void root_again(uv_timer_t *timer)
     report(timer->data);
 }
 
-static void root_lost(struct wire_conn *c, const char *why)
+static void root_lost(struct pm_conn *c, const char *why)
 {
-    struct daemon *a = c->user;
+    struct keeld *a = c->user;
     log_info("the PMI root, node %d, is not reached: %s", a->root_at, why);
     a->root_conn = NULL;
-    if (a->fence_round != a->fence_done && a->state == AGENT_RUNNING)
+    if (a->fence_round != a->fence_done && a->state == KEELD_RUNNING)
         uv_timer_start(&a->root_timer, root_again, ROOT_AGAIN_MS, 0);
 }
 
 /* Tell the root of the round that we are in, unless we know its end. */
-static void report(struct daemon *a)
+static void report(struct keeld *a)
 {
     static const struct conn_events events = {root_open, root_frame, root_lost};
-    if (a->fence_round == a->fence_done || a->state != AGENT_RUNNING)
+    if (a->fence_round == a->fence_done || a->state != KEELD_RUNNING)
         return;
     int root = root_node(a);
     if (root == a->launch.node) {
@@ -121,13 +121,13 @@ static void report(struct daemon *a)
     }
 }
 
-void agent_pmi_fence(struct daemon *a)
+void keeld_pmi_fence(struct keeld *a)
 {
     a->fence_round++;
     report(a);
 }
 
-void agent_pmi_view(struct daemon *a)
+void keeld_pmi_view(struct keeld *a)
 {
     if (!a->root)
         return; /* another launcher's processes */
@@ -138,7 +138,7 @@ void agent_pmi_view(struct daemon *a)
     report(a);
 }
 
-void agent_pmi_open(struct daemon *a)
+void keeld_pmi_open(struct keeld *a)
 {
     a->root = pmi_root_create(a->job.settings.nodes);
     uv_timer_init(&a->loop, &a->root_timer);

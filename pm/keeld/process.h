@@ -2,8 +2,8 @@
  * pidfd, reads its output line by line, carries its PMI socket. Event-loop thread only.
  *
  * It dies with its agent (PR_SET_PDEATHSIG, or the lifeline of an adopted one): the agent's memory is the rank's memory. */
-#ifndef KEEL_PM_PROCESS_H
-#define KEEL_PM_PROCESS_H
+#ifndef KEEL_PM_KEELD_PROCESS_H
+#define KEEL_PM_KEELD_PROCESS_H
 
 #include "pm/wire/bytes.h"
 #include "pm/keeld/lines.h"
@@ -33,7 +33,7 @@ struct process_spec {
 };
 
 struct process {
-    int slot, rank; /* rank -1: standby */
+    int seat, rank; /* rank -1: standby */
     uint32_t incarnation;
     pid_t pid;
     int pidfd;

@@ -16,23 +16,23 @@
 #include <string.h>
 #include <unistd.h>
 
-static struct agent_process *entry_of(struct process *p)
+static struct keeld_process *entry_of(struct process *p)
 {
-    struct daemon *a = p->user;
-    return &a->processes[p->slot];
+    struct keeld *a = p->user;
+    return &a->processes[p->seat];
 }
 
 /* ---- events of a process ---- */
 
 static void on_output(struct process *p, int stream, const uint8_t *lines, size_t len)
 {
-    const struct daemon *a = p->user;
-    if (p->rank < 0 && a->state >= AGENT_ENDING)
+    const struct keeld *a = p->user;
+    if (p->rank < 0 && a->state >= KEELD_ENDING)
         return; /* what a standby that was never needed printed before keel_init */
-    agent_output(p->user, p->rank, stream, lines, len);
+    keeld_output(p->user, p->rank, stream, lines, len);
 }
 
-static void pmi_feed(struct daemon *a, struct agent_process *e, const uint8_t *data, size_t len)
+static void pmi_feed(struct keeld *a, struct keeld_process *e, const uint8_t *data, size_t len)
 {
     struct bytes out = {0};
     int abort_code = 0;
@@ -45,10 +45,10 @@ static void pmi_feed(struct daemon *a, struct agent_process *e, const uint8_t *d
         process_close_pmi(e->p);
     }
     if (effects & PMI_FENCE)
-        agent_pmi_fence(a);
-    if ((effects & PMI_ABORT) && a->state == AGENT_RUNNING) {
+        keeld_pmi_fence(a);
+    if ((effects & PMI_ABORT) && a->state == KEELD_RUNNING) {
         int code = abort_code & 255;
-        agent_own_why(a, "rank %d on node %d aborted the job with code %d", e->p->rank, a->launch.node, abort_code);
+        keeld_own_why(a, "rank %d on node %d aborted the job with code %d", e->p->rank, a->launch.node, abort_code);
         plane_stop_job(a->plane, code ? code : 1, a->own_why);
     }
 }
@@ -60,24 +60,24 @@ static void on_pmi(struct process *p, const uint8_t *data, size_t len)
 
 static void on_stdin_taken(struct process *p, size_t len)
 {
-    struct daemon *a = p->user;
+    struct keeld *a = p->user;
     uint8_t count[4];
     put_u32(count, (uint32_t)len);
-    agent_link_send(a, MSG_STDIN_TAKEN, count, sizeof count);
+    keeld_link_send(a, MSG_STDIN_TAKEN, count, sizeof count);
 }
 
 /* What killed the rank. */
-static int signal_of(const struct agent_process *e)
+static int signal_of(const struct keeld_process *e)
 {
     return e->hidden_pid ? e->hidden_signal : e->p->signal;
 }
 
-static void tell_ended(struct daemon *a, struct agent_process *e)
+static void tell_ended(struct keeld *a, struct keeld_process *e)
 {
     const struct process *p = e->p;
     int signal = signal_of(e);
     e->own_fault = fault_is_own(signal);
-    agent_link_send_json(a, MSG_ENDED,
+    keeld_link_send_json(a, MSG_ENDED,
                          json_pack("{s:i, s:i, s:i, s:i}", "rank", p->rank, "pid",
                                    e->hidden_pid ? e->hidden_pid : (int)p->pid, "code", signal ? 0 : p->code, "signal",
                                    signal));
@@ -85,28 +85,28 @@ static void tell_ended(struct daemon *a, struct agent_process *e)
 
 static void on_exited(struct process *p)
 {
-    struct daemon *a = p->user;
-    agent_event(
+    struct keeld *a = p->user;
+    keeld_event(
         a, "exit",
         json_pack("{s:i, s:i, s:i, s:i}", "rank", p->rank, "pid", (int)p->pid, "code", p->code, "signal", p->signal));
     if (entry_of(p)->pmi && pmi_client_gone(entry_of(p)->pmi) & PMI_FENCE)
-        agent_pmi_fence(a);
-    if (a->launch.join && a->state < AGENT_RUNNING)
-        agent_fail(a, 1, "a process of the node has ended before the job began");
-    if (a->state != AGENT_RUNNING)
+        keeld_pmi_fence(a);
+    if (a->launch.join && a->state < KEELD_RUNNING)
+        keeld_fail(a, 1, "a process of the node has ended before the job began");
+    if (a->state != KEELD_RUNNING)
         return;
     if (p->rank >= 0)
         tell_ended(a, entry_of(p));
-    plane_process_exited(a->plane, p->slot, p->code, p->signal);
+    plane_process_exited(a->plane, p->seat, p->code, p->signal);
 }
 
 static void on_drained(struct process *p)
 {
-    struct daemon *a = p->user;
-    if (a->state == AGENT_ENDING && agent_ranks_gone(a))
-        agent_processes_gone(a);
-    else if (a->state == AGENT_OUT && agent_ranks_gone(a))
-        agent_return_processes_gone(a);
+    struct keeld *a = p->user;
+    if (a->state == KEELD_ENDING && keeld_ranks_gone(a))
+        keeld_processes_gone(a);
+    else if (a->state == KEELD_OUT && keeld_ranks_gone(a))
+        keeld_return_processes_gone(a);
 }
 
 /* ---- start ---- */
@@ -142,7 +142,7 @@ static bool belongs_to_launcher(const char *variable)
     return false;
 }
 
-static struct env_list rank_env(const struct daemon *a, int rank)
+static struct env_list rank_env(const struct keeld *a, int rank)
 {
     struct env_list env = {0};
     int local = 0, before = 0;
@@ -178,29 +178,29 @@ static struct env_list rank_env(const struct daemon *a, int rank)
 
 static const struct process_events events = {on_output, on_pmi, on_stdin_taken, on_exited, on_drained};
 
-static int next_slot(struct daemon *a, struct process *p, int rank, uint32_t incarnation)
+static int next_seat(struct keeld *a, struct process *p, int rank, uint32_t incarnation)
 {
-    int slot = a->process_count++;
+    int seat = a->process_count++;
     a->processes = realloc(a->processes, (size_t)a->process_count * sizeof *a->processes);
     if (!a->processes)
         abort();
-    p->slot = slot;
+    p->seat = seat;
     p->rank = rank;
     p->incarnation = incarnation;
-    return slot;
+    return seat;
 }
 
-struct process *agent_ranks_adopt(struct daemon *a, int rank, pid_t pid, int lifeline)
+struct process *keeld_ranks_adopt(struct keeld *a, int rank, pid_t pid, int lifeline)
 {
     struct process *p = process_adopt(&a->loop, pid, lifeline, &events, a);
-    int slot = p ? next_slot(a, p, rank, 0) : -1;
+    int seat = p ? next_seat(a, p, rank, 0) : -1;
     if (p)
-        a->processes[slot] = (struct agent_process){.p = p};
+        a->processes[seat] = (struct keeld_process){.p = p};
     return p;
 }
 
 /* Returns the errno of a failure, described in why. */
-static int start_one(struct daemon *a, int rank, uint32_t incarnation, bool late, char *why, size_t why_size)
+static int start_one(struct keeld *a, int rank, uint32_t incarnation, bool late, char *why, size_t why_size)
 {
     struct env_list env = rank_env(a, rank);
     struct process_spec spec = {.argv = a->job.argv,
@@ -224,17 +224,17 @@ static int start_one(struct daemon *a, int rank, uint32_t incarnation, bool late
                      refusal_error(error, text));
         return error;
     }
-    int slot = next_slot(a, p, rank, incarnation);
+    int seat = next_seat(a, p, rank, incarnation);
     for (int stream = 0; stream < 2; stream++)
-        process_pause_output(p, stream, agent_output_closed(a, stream));
+        process_pause_output(p, stream, keeld_output_closed(a, stream));
     if (a->stopped)
         process_pass(p, SIGSTOP);
     /* only the first runner of a rank takes part in PMI: MPI has no notion of a second one */
-    a->processes[slot] =
-        (struct agent_process){.p = p, .pmi = pmi_client_create(a->pmi, late ? -1 : rank), .assigned_late = late};
-    agent_event(a, "rank_start",
+    a->processes[seat] =
+        (struct keeld_process){.p = p, .pmi = pmi_client_create(a->pmi, late ? -1 : rank), .assigned_late = late};
+    keeld_event(a, "rank_start",
                 json_pack("{s:i, s:i, s:i}", "rank", rank, "pid", (int)p->pid, "incarnation", (int)incarnation));
-    keel_status status = plane_process_started(a->plane, slot, rank, incarnation, (int)p->pid, keel_fd);
+    keel_status status = plane_process_started(a->plane, seat, rank, incarnation, (int)p->pid, keel_fd);
     if (status != KEEL_OK) {
         snprintf(why, why_size, "node %d: rank %d cannot join: %s", a->launch.node, rank, refusal_text(status, text));
         return EIO;
@@ -247,7 +247,7 @@ static int exit_code_of(int error)
     return error == ENOENT ? 127 : error == EACCES || error == ENOEXEC ? 126 : 1;
 }
 
-void agent_ranks_start(struct daemon *a)
+void keeld_ranks_start(struct keeld *a)
 {
     char why[512], kvsname[64];
     int local = 0;
@@ -259,69 +259,69 @@ void agent_ranks_start(struct daemon *a)
     snprintf(kvsname, sizeof kvsname, "kvs_%016llx", (unsigned long long)a->launch.job_id);
     a->pmi = pmi_create(a->job.settings.ranks, local, kvsname, mapping);
     free(mapping);
-    agent_pmi_open(a);
-    agent_event(a, "start",
+    keeld_pmi_open(a);
+    keeld_event(a, "start",
                 json_pack("{s:i, s:s, s:b}", "pid", (int)getpid(), "host", a->self_host, "spare",
                           a->launch.node >= a->job.settings.nodes));
     for (int r = 0; r < a->job.settings.ranks; r++) {
         int error = a->job.settings.rank_node[r] == a->launch.node ? start_one(a, r, 0, false, why, sizeof why) : 0;
         if (error) {
-            agent_fail(a, exit_code_of(error), why);
+            keeld_fail(a, exit_code_of(error), why);
             return;
         }
     }
 }
 
 /* A spare's processes, once somebody has called keel_init: a program that does not would run there from end to end. */
-void agent_ranks_standby(struct daemon *a)
+void keeld_ranks_standby(struct keeld *a)
 {
     char why[512];
-    if (a->state != AGENT_RUNNING || a->launch.node < a->job.settings.nodes || a->standbys_begun)
+    if (a->state != KEELD_RUNNING || a->launch.node < a->job.settings.nodes || a->standbys_begun)
         return;
     a->standbys_begun = true;
     for (int i = 0; i < a->job.standbys; i++) {
         int error = start_one(a, -1, 0, false, why, sizeof why);
         if (error) {
-            agent_fail(a, exit_code_of(error), why);
+            keeld_fail(a, exit_code_of(error), why);
             return;
         }
     }
 }
 
-static void tell_begun(struct daemon *a, const struct process *p)
+static void tell_begun(struct keeld *a, const struct process *p)
 {
-    agent_link_send_json(a, MSG_BEGUN, json_pack("{s:i, s:i}", "rank", p->rank, "pid", (int)p->pid));
+    keeld_link_send_json(a, MSG_BEGUN, json_pack("{s:i, s:i}", "rank", p->rank, "pid", (int)p->pid));
 }
 
-void agent_ranks_assigned(struct daemon *a, int slot, int rank, uint32_t incarnation)
+void keeld_ranks_assigned(struct keeld *a, int seat, int rank, uint32_t incarnation)
 {
-    if (slot < 0 || slot >= a->process_count || a->state != AGENT_RUNNING)
+    if (seat < 0 || seat >= a->process_count || a->state != KEELD_RUNNING)
         return;
-    struct agent_process *e = &a->processes[slot];
+    struct keeld_process *e = &a->processes[seat];
     e->p->rank = rank;
     e->p->incarnation = incarnation;
     e->assigned_late = true;
     process_release_output(e->p);
     tell_begun(a, e->p);
-    agent_event(a, "assigned",
+    keeld_event(a, "assigned",
                 json_pack("{s:i, s:i, s:i}", "rank", rank, "pid", (int)e->p->pid, "incarnation", (int)incarnation));
 }
 
-void agent_ranks_respawn(struct daemon *a, int rank, uint32_t incarnation)
+void keeld_ranks_respawn(struct keeld *a, int rank, uint32_t incarnation)
 {
     char why[512];
     if (start_one(a, rank, incarnation, true, why, sizeof why) != 0) {
-        agent_own_why(a, "%s", why);
+        keeld_own_why(a, "%s", why);
         plane_stop_job(a->plane, 1, why);
         return;
     }
     tell_begun(a, a->processes[a->process_count - 1].p);
 }
 
-void agent_ranks_hidden_death(struct daemon *a, int slot, int pid, int signal)
+void keeld_ranks_hidden_death(struct keeld *a, int seat, int pid, int signal)
 {
-    struct agent_process *e = slot >= 0 && slot < a->process_count ? &a->processes[slot] : NULL;
-    if (!e || a->state != AGENT_RUNNING)
+    struct keeld_process *e = seat >= 0 && seat < a->process_count ? &a->processes[seat] : NULL;
+    if (!e || a->state != KEELD_RUNNING)
         return;
     e->hidden_pid = pid;
     e->hidden_signal = signal;
@@ -331,15 +331,15 @@ void agent_ranks_hidden_death(struct daemon *a, int slot, int pid, int signal)
         process_kill(e->p, SIGKILL);
 }
 
-void agent_ranks_plain_death(struct daemon *a, int slot)
+void keeld_ranks_plain_death(struct keeld *a, int seat)
 {
-    const struct process *p = a->processes[slot].p;
+    const struct process *p = a->processes[seat].p;
     char name[16];
-    agent_own_why(a, "rank %d (pid %d, node %d) was killed by %s before it called keel_init, so it cannot be replaced",
+    keeld_own_why(a, "rank %d (pid %d, node %d) was killed by %s before it called keel_init, so it cannot be replaced",
                   p->rank, (int)p->pid, a->launch.node, signal_name(p->signal, name, sizeof name));
 }
 
-struct fault agent_ranks_fault(const struct daemon *a)
+struct fault keeld_ranks_fault(const struct keeld *a)
 {
     for (int i = 0; i < a->process_count; i++) {
         bool again = false;
@@ -355,12 +355,12 @@ struct fault agent_ranks_fault(const struct daemon *a)
 /* ---- all of them ---- */
 
 /* Processes of others that never became ranks: they are told that they cannot, and do as they like. */
-static bool are_not_ours(const struct daemon *a)
+static bool are_not_ours(const struct keeld *a)
 {
     return a->launch.join && !a->ran;
 }
 
-bool agent_ranks_gone(const struct daemon *a)
+bool keeld_ranks_gone(const struct keeld *a)
 {
     if (are_not_ours(a))
         return true;
@@ -370,7 +370,7 @@ bool agent_ranks_gone(const struct daemon *a)
     return true;
 }
 
-void agent_ranks_signal(struct daemon *a, int signal, bool standbys_only)
+void keeld_ranks_signal(struct keeld *a, int signal, bool standbys_only)
 {
     for (int i = 0; i < a->process_count && !are_not_ours(a); i++)
         if (!standbys_only || a->processes[i].p->rank < 0)
@@ -379,7 +379,7 @@ void agent_ranks_signal(struct daemon *a, int signal, bool standbys_only)
 
 /* Stopped ones are in no terminal's group: SIGTSTP would be lost on them. Who waits for a rank gets no warning of the batch system's, for which
  * it has no handler yet. */
-void agent_ranks_forward(struct daemon *a, int signal_number)
+void keeld_ranks_forward(struct keeld *a, int signal_number)
 {
     bool all = signal_number == SIGTSTP || signal_number == SIGCONT;
     if (all)
@@ -389,7 +389,7 @@ void agent_ranks_forward(struct daemon *a, int signal_number)
             process_pass(a->processes[i].p, signal_number == SIGTSTP ? SIGSTOP : signal_number);
 }
 
-void agent_ranks_stdin(struct daemon *a, const uint8_t *data, size_t len)
+void keeld_ranks_stdin(struct keeld *a, const uint8_t *data, size_t len)
 {
     for (int i = 0; i < a->process_count; i++)
         if (a->processes[i].p->rank == 0 && !a->processes[i].assigned_late) {
@@ -398,13 +398,13 @@ void agent_ranks_stdin(struct daemon *a, const uint8_t *data, size_t len)
         }
 }
 
-void agent_ranks_pause(struct daemon *a, int stream, bool pause)
+void keeld_ranks_pause(struct keeld *a, int stream, bool pause)
 {
     for (int i = 0; i < a->process_count; i++)
         process_pause_output(a->processes[i].p, stream, pause);
 }
 
-void agent_ranks_pmi_release(struct daemon *a, const json_t *kvs)
+void keeld_ranks_pmi_release(struct keeld *a, const json_t *kvs)
 {
     if (!a->pmi)
         return;
@@ -417,24 +417,24 @@ void agent_ranks_pmi_release(struct daemon *a, const json_t *kvs)
 /* Their ends are heard elsewhere. */
 static bool is_waited_for(void *user, pid_t pid)
 {
-    const struct daemon *a = user;
+    const struct keeld *a = user;
     for (int i = 0; i < a->process_count; i++)
         if (a->processes[i].p->pid == pid && !a->processes[i].p->exited)
             return true;
-    return agent_starts_has(a, pid);
+    return keeld_starts_has(a, pid);
 }
 
 /* What starts other nodes stays, also what of it is left when its launcher was killed: on a bed these nodes live below.
  * If we have not heard of the job's start they may have, and know when to end; but an ssh that gets no answer waits for ever. */
 static bool stays(void *user, pid_t pid)
 {
-    const struct daemon *a = user;
+    const struct keeld *a = user;
     if (!a->ran)
         return start_is_agents(pid) || (!a->departing && is_waited_for(user, pid));
     return is_waited_for(user, pid) || start_is_of(pid);
 }
 
-void agent_ranks_orphans(struct daemon *a, bool kill_them)
+void keeld_ranks_orphans(struct keeld *a, bool kill_them)
 {
     if (kill_them)
         orphans_kill(stays, a);
@@ -442,7 +442,7 @@ void agent_ranks_orphans(struct daemon *a, bool kill_them)
         orphans_reap(is_waited_for, a);
 }
 
-void agent_ranks_free(struct daemon *a)
+void keeld_ranks_free(struct keeld *a)
 {
     for (int i = 0; i < a->process_count; i++)
         pmi_client_destroy(a->processes[i].pmi);

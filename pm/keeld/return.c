@@ -32,34 +32,34 @@ enum {
 };
 
 /* A keelrun that has probably ended, which a cut keeps us from hearing for certain, is not waited for. */
-bool agent_return_may(const struct daemon *a)
+bool keeld_return_may(const struct keeld *a)
 {
     bool there = !a->gone && !a->ended;
-    return a->state == AGENT_RUNNING && !a->launch.join && there && a->job.settings.room > 0;
+    return a->state == KEELD_RUNNING && !a->launch.join && there && a->job.settings.room > 0;
 }
 
 /* ---- the end of the first life ---- */
 
 static void stays_behind(uv_timer_t *timer)
 {
-    struct daemon *a = timer->data;
+    struct keeld *a = timer->data;
     log_error("a rank does not end: node %d does not come back", a->launch.node);
-    agent_depart(a, 1);
+    keeld_depart(a, 1);
 }
 
-void agent_return_begin(struct daemon *a)
+void keeld_return_begin(struct keeld *a)
 {
     FAULT_POINT("return.out");
-    a->state = AGENT_OUT;
+    a->state = KEELD_OUT;
     uv_timer_start(&a->grace, stays_behind, GONE_MS, 0);
-    if (agent_ranks_gone(a))
-        agent_return_processes_gone(a);
+    if (keeld_ranks_gone(a))
+        keeld_return_processes_gone(a);
 }
 
 static void leave_when_said(uv_timer_t *timer)
 {
-    struct daemon *a = timer->data;
-    if (a->state != AGENT_OUT)
+    struct keeld *a = timer->data;
+    if (a->state != KEELD_OUT)
         return; /* the job ends */
     if (a->run && !conn_delivered(a->run) && uv_now(&a->loop) - a->over_ms < SAID_MS) {
         uv_timer_start(timer, leave_when_said, LOOK_MS, 0);
@@ -67,27 +67,27 @@ static void leave_when_said(uv_timer_t *timer)
     }
     FAULT_POINT("return.leaving");
     a->returns = true;
-    agent_depart(a, 1);
+    keeld_depart(a, 1);
 }
 
-void agent_return_processes_gone(struct daemon *a)
+void keeld_return_processes_gone(struct keeld *a)
 {
-    agent_ranks_orphans(a, true);
-    agent_event(a, "put_out", NULL);
-    agent_log_drain(a);
+    keeld_ranks_orphans(a, true);
+    keeld_event(a, "put_out", NULL);
+    keeld_log_drain(a);
     a->over_ms = uv_now(&a->loop);
     leave_when_said(&a->grace);
 }
 
-int agent_return_leave(struct daemon *a)
+int keeld_return_leave(struct keeld *a)
 {
     int fds[2];
-    struct agent_legacy *l = secret_alloc(sizeof *l);
+    struct keeld_legacy *l = secret_alloc(sizeof *l);
     if (!l || pipe2(fds, O_CLOEXEC) < 0) {
         secret_free(l, sizeof *l);
         return -1;
     }
-    *l = (struct agent_legacy){.summons = *a->launch.summons,
+    *l = (struct keeld_legacy){.summons = *a->launch.summons,
                                .node = a->launch.node,
                                .console_port = a->job.console_port,
                                .console_s = a->job.console_s,
@@ -109,7 +109,7 @@ int agent_return_leave(struct daemon *a)
     return -1;
 }
 
-void agent_return_exec(int legacy, uint64_t job_id)
+void keeld_return_exec(int legacy, uint64_t job_id)
 {
     char self[4096], job[17];
     ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
@@ -126,12 +126,12 @@ void agent_return_exec(int legacy, uint64_t job_id)
 
 /* ---- the second ---- */
 
-struct agent_legacy *agent_return_read(void)
+struct keeld_legacy *keeld_return_read(void)
 {
     struct stat st;
     size_t len = 0;
     ssize_t n = 1;
-    struct agent_legacy *l = secret_alloc(sizeof *l);
+    struct keeld_legacy *l = secret_alloc(sizeof *l);
     bool is_pipe = l && fstat(STDIN_FILENO, &st) == 0 && S_ISFIFO(st.st_mode);
     while (is_pipe && len < sizeof *l && n > 0) {
         n = read(STDIN_FILENO, (uint8_t *)l + len, sizeof *l - len);
@@ -144,26 +144,26 @@ struct agent_legacy *agent_return_read(void)
     return NULL;
 }
 
-void agent_return_take(struct daemon *a)
+void keeld_return_take(struct keeld *a)
 {
-    const struct agent_legacy *l = a->launch.back;
+    const struct keeld_legacy *l = a->launch.back;
     memcpy(a->job.secret, l->secret, SESSION_SECRET);
     a->job.console = l->console;
     a->job.console_port = l->console_port;
     a->job.console_s = l->console_s;
 }
 
-void agent_return_ask(struct daemon *a, struct wire_conn *c)
+void keeld_return_ask(struct keeld *a, struct pm_conn *c)
 {
-    const struct agent_legacy *l = a->launch.back;
+    const struct keeld_legacy *l = a->launch.back;
     conn_send_json(c, MSG_RETURN,
                    json_pack("{s:s, s:i, s:I, s:i}", "version", KEEL_VERSION, "node", l->node, "console",
                              (json_int_t)l->console, "pid", (int)getpid()));
     FAULT_POINT("return.asked");
 }
 
-void agent_return_started(struct daemon *a)
+void keeld_return_started(struct keeld *a)
 {
     FAULT_POINT("return.started");
-    agent_link_send_json(a, MSG_MET, json_pack("{s:i}", "node", a->launch.node));
+    keeld_link_send_json(a, MSG_MET, json_pack("{s:i}", "node", a->launch.node));
 }

@@ -12,40 +12,40 @@
 #include <string.h>
 #include <unistd.h>
 
-struct agent_start {
-    struct daemon *agent;
-    struct agent_start *next;
+struct keeld_start {
+    struct keeld *agent;
+    struct keeld_start *next;
     struct hydra hydra;
 };
 
-static void tell_ended(struct daemon *a, int node, const char *why)
+static void tell_ended(struct keeld *a, int node, const char *why)
 {
-    agent_link_send_json(a, MSG_LAUNCHED, json_pack("{s:i, s:o}", "node", node, "why", codec_text(why)));
+    keeld_link_send_json(a, MSG_LAUNCHED, json_pack("{s:i, s:o}", "node", node, "why", codec_text(why)));
 }
 
 static void launched(struct hydra *h)
 {
-    const struct agent_start *s = h->user;
-    agent_link_send_json(s->agent, MSG_LAUNCHED, json_pack("{s:i, s:i}", "node", h->node, "pid", (int)h->launcher));
+    const struct keeld_start *s = h->user;
+    keeld_link_send_json(s->agent, MSG_LAUNCHED, json_pack("{s:i, s:i}", "node", h->node, "pid", (int)h->launcher));
 }
 
 static void ended(struct hydra *h, int wait_status)
 {
-    struct agent_start *s = h->user, **at = &s->agent->starts;
-    struct daemon *a = s->agent;
+    struct keeld_start *s = h->user, **at = &s->agent->starts;
+    struct keeld *a = s->agent;
     (void)wait_status;
     tell_ended(a, h->node, h->last[0] ? h->last : "its launcher ended");
     while (*at != s)
         at = &(*at)->next;
     *at = s->next;
     free(s);
-    agent_starts_ended(a);
+    keeld_starts_ended(a);
 }
 
-static void run(struct daemon *a, int node, const struct start_plan *plan)
+static void run(struct keeld *a, int node, const struct start_plan *plan)
 {
     static const struct hydra_events events = {launched, ended};
-    struct agent_start *s = pm_alloc(sizeof *s);
+    struct keeld_start *s = pm_alloc(sizeof *s);
     size_t count = 0;
     while (environ[count])
         count++;
@@ -70,7 +70,7 @@ static char *own_path(const char *name)
     return slash ? pm_printf("%.*s/%s", (int)(slash - self), self, name) : pm_strdup(name);
 }
 
-static bool plan_from_json(const struct daemon *a, const json_t *m, struct start_plan *p)
+static bool plan_from_json(const struct keeld *a, const json_t *m, struct start_plan *p)
 {
     long long way, node;
     size_t id_len = 0, key_len = 0;
@@ -93,31 +93,31 @@ static bool plan_from_json(const struct daemon *a, const json_t *m, struct start
     return id_len == sizeof to->ticket.id && key_len == sizeof to->ticket.key;
 }
 
-void agent_starts_begin(struct daemon *a, const json_t *m)
+void keeld_starts_begin(struct keeld *a, const json_t *m)
 {
     char *keel_launch = own_path("keel-launch");
     struct start_plan plan = {.keel_launch = keel_launch};
-    if (a->state < AGENT_RUNNING && plan_from_json(a, m, &plan))
+    if (a->state < KEELD_RUNNING && plan_from_json(a, m, &plan))
         run(a, plan.summons.node, &plan);
     sodium_memzero(&plan, sizeof plan);
     free(keel_launch);
 }
 
-void agent_starts_settled(struct daemon *a)
+void keeld_starts_settled(struct keeld *a)
 {
-    for (struct agent_start *s = a->starts; s; s = s->next)
+    for (struct keeld_start *s = a->starts; s; s = s->next)
         hydra_settled(&s->hydra);
 }
 
-void agent_starts_signal(struct daemon *a, int signal)
+void keeld_starts_signal(struct keeld *a, int signal)
 {
-    for (struct agent_start *s = a->starts; s; s = s->next)
+    for (struct keeld_start *s = a->starts; s; s = s->next)
         hydra_signal(&s->hydra, signal);
 }
 
-bool agent_starts_has(const struct daemon *a, pid_t pid)
+bool keeld_starts_has(const struct keeld *a, pid_t pid)
 {
-    for (const struct agent_start *s = a->starts; s; s = s->next)
+    for (const struct keeld_start *s = a->starts; s; s = s->next)
         if (hydra_has(&s->hydra, pid))
             return true;
     return false;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-json_t *agent_waits_json(const struct daemon *a)
+json_t *keeld_waits_json(const struct keeld *a)
 {
     char now[64];
     if (!a->waits || a->stopped) /* all of them, as keelrun was told to */
@@ -23,53 +23,53 @@ json_t *agent_waits_json(const struct daemon *a)
 
 static void say(void *user, const char *line)
 {
-    const struct daemon *a = user;
+    const struct keeld *a = user;
     char text[WAITS_LINE + 32];
     snprintf(text, sizeof text, "node %d: %s", a->launch.node, line);
-    agent_join_say(a, text);
+    keeld_join_say(a, text);
 }
 
 static void gather(uv_timer_t *timer)
 {
-    struct daemon *a = timer->data;
-    uint64_t now = clock_now_ns(), next = a->state == AGENT_RUNNING ? waits_tick(a->gathered, now) : UINT64_MAX;
+    struct keeld *a = timer->data;
+    uint64_t now = clock_now_ns(), next = a->state == KEELD_RUNNING ? waits_tick(a->gathered, now) : UINT64_MAX;
     if (next != UINT64_MAX)
         uv_timer_start(timer, gather, next > now ? (next - now) / KEEL_NS_PER_MS + 1 : 1, 0);
 }
 
 /* There is no keelrun: each node says for its own ranks what it knows. */
-static void gather_here(struct daemon *a)
+static void gather_here(struct keeld *a)
 {
     if (!a->gathered) {
         a->gathered = pm_alloc(sizeof *a->gathered);
         waits_init(a->gathered, settings_ids(&a->job.settings), a->job.settings.ranks, a->view_rank_node, say, a);
     }
-    json_t *report = agent_waits_json(a);
+    json_t *report = keeld_waits_json(a);
     waits_view(a->gathered, a->view_rank_node, a->view_alive);
     waits_report(a->gathered, a->launch.node, report, clock_now_ns());
     json_decref(report);
     gather(&a->gathering);
 }
 
-void agent_waits_changed(struct daemon *a, const char *members)
+void keeld_waits_changed(struct keeld *a, const char *members)
 {
     free(a->waits);
     a->waits = members ? pm_strdup(members) : NULL;
-    if (a->state != AGENT_RUNNING)
+    if (a->state != KEELD_RUNNING)
         return;
     if (a->launch.join)
         gather_here(a);
     else
-        agent_link_send_json(a, MSG_WAITS, agent_waits_json(a));
+        keeld_link_send_json(a, MSG_WAITS, keeld_waits_json(a));
 }
 
-void agent_waits_init(struct daemon *a)
+void keeld_waits_init(struct keeld *a)
 {
     uv_timer_init(&a->loop, &a->gathering);
     a->gathering.data = a;
 }
 
-void agent_waits_free(struct daemon *a)
+void keeld_waits_free(struct keeld *a)
 {
     if (a->gathered)
         waits_fini(a->gathered);

@@ -38,7 +38,7 @@ struct peer {
     bool past;    /* of an attempt that was given up */
     bool again;   /* it comes again, and has proved to know the secret */
     bool returns; /* as a node that it is not any more: job_return.c */
-    struct wire_conn *conn;
+    struct pm_conn *conn;
     struct peer *newer, *older; /* strangers only */
 };
 
@@ -458,7 +458,7 @@ static void tell_restart(struct job *j, int node)
 }
 
 /* The job does without it, or has already begun. */
-static void refuse(struct job *j, struct wire_conn *c, int node)
+static void refuse(struct job *j, struct pm_conn *c, int node)
 {
     char name[128];
     log_info("%s came too late", node_name(j, node, name, sizeof name));
@@ -470,13 +470,13 @@ static void refuse(struct job *j, struct wire_conn *c, int node)
 }
 
 /* Of the attempt that counts now. */
-static bool holds_ticket(struct job *j, const struct wire_conn *c, int node)
+static bool holds_ticket(struct job *j, const struct pm_conn *c, int node)
 {
     const uint8_t *key;
     return launch_ticket(j->launch, c->session.key.id, &key) == node;
 }
 
-static void on_hello(struct job *j, struct wire_conn *c, const json_t *m)
+static void on_hello(struct job *j, struct pm_conn *c, const json_t *m)
 {
     struct peer *peer = c->user;
     long long node, pid;
@@ -730,7 +730,7 @@ static void take_back(struct job *j, int node)
 }
 
 /* An agent whose connection broke is there again. */
-static void on_resume(struct job *j, struct wire_conn *c, const json_t *m)
+static void on_resume(struct job *j, struct pm_conn *c, const json_t *m)
 {
     struct peer *peer = c->user;
     long long node, console, received;
@@ -742,7 +742,7 @@ static void on_resume(struct job *j, struct wire_conn *c, const json_t *m)
     }
     strangers_remove(j, peer);
     peer->node = (int)node;
-    struct wire_conn *old = j->nodes[node].conn;
+    struct pm_conn *old = j->nodes[node].conn;
     if (old) {
         free(old->user);
         conn_close(old);
@@ -755,7 +755,7 @@ static void on_resume(struct job *j, struct wire_conn *c, const json_t *m)
         job_send(j, (int)node, MSG_BYE, NULL, 0);
 }
 
-void job_forget_peer(struct job *j, struct wire_conn *c)
+void job_forget_peer(struct job *j, struct pm_conn *c)
 {
     const struct peer *peer = c->user;
     if (peer->node < 0 && !peer->returns)
@@ -764,7 +764,7 @@ void job_forget_peer(struct job *j, struct wire_conn *c)
     conn_close(c);
 }
 
-void job_peer_is(struct job *j, struct wire_conn *c, int node)
+void job_peer_is(struct job *j, struct pm_conn *c, int node)
 {
     struct peer *peer = c->user;
     (void)j;
@@ -780,7 +780,7 @@ void job_greet(struct job *j, int node)
         job_send_json(j, node, MSG_FAULT, fault_json(f));
 }
 
-static void on_return(struct job *j, struct wire_conn *c, const json_t *m)
+static void on_return(struct job *j, struct pm_conn *c, const json_t *m)
 {
     struct peer *peer = c->user;
     strangers_remove(j, peer);
@@ -864,7 +864,7 @@ static void tell_event(struct job *j, int node, const char *line, size_t len)
     json_decref(m);
 }
 
-static void agent_frame(struct wire_conn *c, uint8_t type, const uint8_t *body, size_t len)
+static void agent_frame(struct pm_conn *c, uint8_t type, const uint8_t *body, size_t len)
 {
     struct peer *peer = c->user;
     struct job *j = peer->job;
@@ -913,7 +913,7 @@ static const uint8_t *find_ticket(void *user, uint64_t id)
 
 /* A ticket is for one. Who has it and is not the agent that it was made for has the job's secret, or would have it
  * soon. */
-static void agent_open(struct wire_conn *c)
+static void agent_open(struct pm_conn *c)
 {
     struct peer *peer = c->user;
     struct job *j = peer->job;
@@ -971,7 +971,7 @@ void job_moved(struct job *j, int node)
 
 void job_drop_connection(struct job *j, int node)
 {
-    struct wire_conn *c = j->nodes[node].conn;
+    struct pm_conn *c = j->nodes[node].conn;
     if (!c)
         return;
     free(c->user);
@@ -980,7 +980,7 @@ void job_drop_connection(struct job *j, int node)
     link_down(&j->nodes[node].link);
 }
 
-static void agent_lost(struct wire_conn *c, const char *why)
+static void agent_lost(struct pm_conn *c, const char *why)
 {
     struct peer *peer = c->user;
     struct job *j = peer->job;

@@ -24,21 +24,21 @@ struct returner;
 
 struct job_node {
     enum node_phase phase;
-    int started_as;         /* the number by which launch.h and its agent's HELLO know it */
-    struct wire_conn *conn; /* NULL: there is none now */
-    struct link link;       /* what is said over it, and over those that follow */
-    long long console;      /* with which the agent comes again */
-    uint64_t cut_ms;        /* since when there is none, though the job runs; 0: there is one */
-    struct asking *asking;  /* its listener */
-    int refusals;           /* of it, in a row */
-    bool rest_told;         /* that the end waits for it */
-    int agent_fd;           /* pidfd of the agent, if it is below us; -1 elsewhere */
-    json_t *ready;          /* MSG_READY */
-    bool unexplained;       /* its agent has ended, and no view has called it dead yet */
-    uint64_t declared_ms;   /* when a view called it dead; 0: none has */
-    bool unborn;            /* it comes later, and no view has it yet */
-    int sponsor;            /* of such a one: a member */
-    uint64_t born_epoch;    /* of that view; 0: it was there at the start */
+    int started_as;        /* the number by which launch.h and its agent's HELLO know it */
+    struct pm_conn *conn;  /* NULL: there is none now */
+    struct link link;      /* what is said over it, and over those that follow */
+    long long console;     /* with which the agent comes again */
+    uint64_t cut_ms;       /* since when there is none, though the job runs; 0: there is one */
+    struct asking *asking; /* its listener */
+    int refusals;          /* of it, in a row */
+    bool rest_told;        /* that the end waits for it */
+    int agent_fd;          /* pidfd of the agent, if it is below us; -1 elsewhere */
+    json_t *ready;         /* MSG_READY */
+    bool unexplained;      /* its agent has ended, and no view has called it dead yet */
+    uint64_t declared_ms;  /* when a view called it dead; 0: none has */
+    bool unborn;           /* it comes later, and no view has it yet */
+    int sponsor;           /* of such a one: a member */
+    uint64_t born_epoch;   /* of that view; 0: it was there at the start */
     bool hears;     /* it was asked whether it knows of the one that comes (job_return.c), and has not answered */
     int unanswered; /* pings since it was last heard, while another node's loss is unexplained */
     size_t owed[2]; /* of its standard output and error: taken, and not said yet */
@@ -157,9 +157,9 @@ void job_waits_end(struct job *j);
 /* job_return.c: nodes that were declared dead, live, and come back. */
 void job_return_init(struct job *j);
 /* MSG_RETURN. False: it is none of the job's. */
-bool job_return_asked(struct job *j, struct wire_conn *c, const json_t *m);
+bool job_return_asked(struct job *j, struct pm_conn *c, const json_t *m);
 /* Its connection broke; true: it was such a one, and has no number yet. */
-bool job_return_lost(struct job *j, const struct wire_conn *c);
+bool job_return_lost(struct job *j, const struct pm_conn *c);
 /* What agents say: the one that comes is ready; it is known where that is. */
 void job_return_ready(struct job *j, int node, const json_t *m);
 void job_return_met(struct job *j, int node, const json_t *m);
@@ -174,22 +174,22 @@ void job_return_end(struct job *j);
 /* A view has it. */
 void job_take_birth(struct job *j, int node, uint64_t epoch);
 /* For job_return.c: a connection is dropped, or is that of a node from now on; what all were told is told to it. */
-void job_forget_peer(struct job *j, struct wire_conn *c);
-void job_peer_is(struct job *j, struct wire_conn *c, int node);
+void job_forget_peer(struct job *j, struct pm_conn *c);
+void job_peer_is(struct job *j, struct pm_conn *c, int node);
 void job_greet(struct job *j, int node);
 __attribute__((format(printf, 2, 3))) void job_tell_waits_for(struct job *j, const char *fmt, ...);
 
 /* job_link.c */
 void job_link_begin(struct job *j);
 /* The agent's first connection. */
-void job_link_open(struct job *j, int node, struct wire_conn *conn);
+void job_link_open(struct job *j, int node, struct pm_conn *conn);
 /* To a node's agent: over the connection that there is, or that will be. */
 void job_send(struct job *j, int node, uint8_t type, const void *body, size_t len);
 void job_send_json(struct job *j, int node, uint8_t type, json_t *body); /* takes body */
 /* The connection broke while the job ran. */
 void job_link_cut(struct job *j, int node, const char *why);
 /* The agent is there again, and has received that many frames. False: that cannot be. */
-bool job_link_resume(struct job *j, int node, struct wire_conn *conn, uint64_t received);
+bool job_link_resume(struct job *j, int node, struct pm_conn *conn, uint64_t received);
 /* If no node is cut off any more: that is said, where it was said that some are, and nothing is looked at. */
 void job_link_settled(struct job *j);
 /* What it has to say is on its way, or it is out of reach and not yet for too long. */

@@ -30,7 +30,7 @@ static void send_now(void *user, uint8_t type, const void *body, size_t len)
     conn_send(n->conn, type, body, len);
 }
 
-void job_link_open(struct job *j, int node, struct wire_conn *conn)
+void job_link_open(struct job *j, int node, struct pm_conn *conn)
 {
     struct job_node *n = &j->nodes[node];
     n->conn = conn;
@@ -64,7 +64,7 @@ bool job_link_waits(const struct job *j, int node)
 
 /* ---- is it still there? ---- */
 
-static void answered(struct wire_conn *c)
+static void answered(struct pm_conn *c)
 {
     struct asking *a = c->user;
     if (a->node >= 0) {
@@ -75,7 +75,7 @@ static void answered(struct wire_conn *c)
     conn_close(c);
 }
 
-static void unexpected(struct wire_conn *c, uint8_t type, const uint8_t *body, size_t len)
+static void unexpected(struct pm_conn *c, uint8_t type, const uint8_t *body, size_t len)
 {
     (void)c;
     (void)type;
@@ -83,7 +83,7 @@ static void unexpected(struct wire_conn *c, uint8_t type, const uint8_t *body, s
     (void)len;
 }
 
-static void not_answered(struct wire_conn *c, const char *why)
+static void not_answered(struct pm_conn *c, const char *why)
 {
     struct asking *a = c->user;
     struct job *j = a->job;
@@ -182,7 +182,7 @@ void job_link_cut(struct job *j, int node, const char *why)
         uv_timer_start(&j->looks, look, 0, LOOK_MS);
 }
 
-bool job_link_resume(struct job *j, int node, struct wire_conn *conn, uint64_t received)
+bool job_link_resume(struct job *j, int node, struct pm_conn *conn, uint64_t received)
 {
     struct job_node *n = &j->nodes[node];
     link_down(&n->link);

@@ -25,10 +25,10 @@ enum { LOOK_MS = 1000, TOLD_AFTER_MS = 5000 };
 struct returner {
     struct returner *next;
     enum { WAITS, BEGINS, MEETS, STARTS } step;
-    struct wire_conn *conn; /* in WAITS; later the node's */
-    int was, node;          /* node: from BEGINS on */
-    uint64_t since_ms;      /* of the step */
-    bool told;              /* that it waits for others */
+    struct pm_conn *conn; /* in WAITS; later the node's */
+    int was, node;        /* node: from BEGINS on */
+    uint64_t since_ms;    /* of the step */
+    bool told;            /* that it waits for others */
 };
 
 static const char *name_of(const struct job *j, int node, char *out, size_t size)
@@ -295,7 +295,7 @@ static void forget_older(struct job *j, int was)
     }
 }
 
-bool job_return_asked(struct job *j, struct wire_conn *c, const json_t *m)
+bool job_return_asked(struct job *j, struct pm_conn *c, const json_t *m)
 {
     long long node, console;
     const char *version = json_string_value(json_object_get(m, "version"));
@@ -328,7 +328,7 @@ bool job_return_started(const struct job *j, int node)
     return r && r->step == STARTS;
 }
 
-bool job_return_lost(struct job *j, const struct wire_conn *c)
+bool job_return_lost(struct job *j, const struct pm_conn *c)
 {
     for (struct returner *r = j->returners; r; r = r->next)
         if (r->step == WAITS && r->conn == c) {

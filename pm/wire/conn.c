@@ -32,7 +32,7 @@ struct write_req {
 
 static void handle_closed(uv_handle_t *handle)
 {
-    struct wire_conn *c = handle->data;
+    struct pm_conn *c = handle->data;
     if (--c->handles > 0)
         return;
     if (!c->quiet)
@@ -41,7 +41,7 @@ static void handle_closed(uv_handle_t *handle)
     secret_free(c, sizeof *c);
 }
 
-static void shut(struct wire_conn *c, const char *why, bool quiet)
+static void shut(struct pm_conn *c, const char *why, bool quiet)
 {
     if (c->closing) {
         c->quiet |= quiet;
@@ -58,7 +58,7 @@ static void shut(struct wire_conn *c, const char *why, bool quiet)
 static void write_done(uv_write_t *req, int status)
 {
     struct write_req *w = (struct write_req *)req;
-    struct wire_conn *c = req->handle->data;
+    struct pm_conn *c = req->handle->data;
     bytes_free(&w->data);
     free(w);
     if (status < 0 && status != UV_ECANCELED)
@@ -66,7 +66,7 @@ static void write_done(uv_write_t *req, int status)
 }
 
 /* Takes the memory of data. */
-static void write_out(struct wire_conn *c, struct bytes *data)
+static void write_out(struct pm_conn *c, struct bytes *data)
 {
     if (data->len == 0 || c->closing) {
         bytes_free(data);
@@ -85,7 +85,7 @@ static void write_out(struct wire_conn *c, struct bytes *data)
 }
 
 /* Nothing of what we send has been answered for long, nor have the kernel's questions whether there is room again. */
-static bool is_silent(struct wire_conn *c)
+static bool is_silent(struct pm_conn *c)
 {
     struct tcp_info info;
     socklen_t len = sizeof info;
@@ -105,14 +105,14 @@ static bool is_silent(struct wire_conn *c)
 
 static void look_passed(uv_timer_t *timer)
 {
-    struct wire_conn *c = timer->data;
+    struct pm_conn *c = timer->data;
     if (is_silent(c))
         shut(c, "its host does not answer", false);
 }
 
 static void read_ready(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 {
-    struct wire_conn *c = stream->data;
+    struct pm_conn *c = stream->data;
     if (n > 0)
         session_feed(&c->session, buf->base, (size_t)n);
     free(buf->base);
@@ -151,7 +151,7 @@ static void read_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 /* The loop looks at its timers before it reads: if it was we who had no time, what came meanwhile is read first. */
 static void deadline_passed(uv_timer_t *timer)
 {
-    struct wire_conn *c = timer->data;
+    struct pm_conn *c = timer->data;
     if (c->late) {
         shut(c, "no proof of membership in time", false);
         return;
@@ -160,9 +160,9 @@ static void deadline_passed(uv_timer_t *timer)
     uv_timer_start(timer, deadline_passed, 1, 0);
 }
 
-static struct wire_conn *conn_new(uv_loop_t *loop, const struct conn_events *events, void *user)
+static struct pm_conn *conn_new(uv_loop_t *loop, const struct conn_events *events, void *user)
 {
-    struct wire_conn *c = secret_alloc(sizeof *c); /* the session's keys are in it */
+    struct pm_conn *c = secret_alloc(sizeof *c); /* the session's keys are in it */
     if (!c)
         pm_quit(1, "out of memory");
     c->events = *events;
@@ -173,7 +173,7 @@ static struct wire_conn *conn_new(uv_loop_t *loop, const struct conn_events *eve
     return c;
 }
 
-static void start_session(struct wire_conn *c, enum session_role role, uint64_t job_id, const struct session_key *key)
+static void start_session(struct pm_conn *c, enum session_role role, uint64_t job_id, const struct session_key *key)
 {
     struct bytes out = {0};
     uint8_t scalar[SESSION_POINT];
@@ -185,7 +185,7 @@ static void start_session(struct wire_conn *c, enum session_role role, uint64_t 
     write_out(c, &out);
 }
 
-static void tune(struct wire_conn *c)
+static void tune(struct pm_conn *c)
 {
     uv_tcp_nodelay(&c->uv.tcp, 1);
     uv_tcp_keepalive(&c->uv.tcp, 1, KEEPALIVE_S);
@@ -206,7 +206,7 @@ struct connecting {
 static void connected(uv_connect_t *req, int status)
 {
     struct connecting *k = (struct connecting *)req;
-    struct wire_conn *c = req->handle->data;
+    struct pm_conn *c = req->handle->data;
     if (status < 0) {
         shut(c, uv_strerror(status), false);
     } else if (!c->closing) {
@@ -217,11 +217,11 @@ static void connected(uv_connect_t *req, int status)
     free(k);
 }
 
-struct wire_conn *conn_connect(uv_loop_t *loop, const char *from, const char *host, int port, uint64_t job_id,
-                               const struct session_key *key, uint64_t timeout_ms, const struct conn_events *events,
-                               void *user)
+struct pm_conn *conn_connect(uv_loop_t *loop, const char *from, const char *host, int port, uint64_t job_id,
+                             const struct session_key *key, uint64_t timeout_ms, const struct conn_events *events,
+                             void *user)
 {
-    struct wire_conn *c = conn_new(loop, events, user);
+    struct pm_conn *c = conn_new(loop, events, user);
     uv_tcp_init(loop, &c->uv.tcp);
     c->uv.tcp.data = c;
     snprintf(c->peer, sizeof c->peer, "%s:%d", host, port);
@@ -251,7 +251,7 @@ struct wire_conn *conn_connect(uv_loop_t *loop, const char *from, const char *ho
     return c;
 }
 
-static void name_peer(struct wire_conn *c)
+static void name_peer(struct pm_conn *c)
 {
     struct sockaddr_storage a;
     int len = sizeof a;
@@ -261,10 +261,10 @@ static void name_peer(struct wire_conn *c)
     snprintf(c->peer, sizeof c->peer, "%s:%d", host, ntohs(((struct sockaddr_in *)&a)->sin_port));
 }
 
-struct wire_conn *conn_accept(uv_stream_t *listener, uint64_t job_id, const struct session_key *key,
-                              uint64_t timeout_ms, const struct conn_events *events, void *user)
+struct pm_conn *conn_accept(uv_stream_t *listener, uint64_t job_id, const struct session_key *key, uint64_t timeout_ms,
+                            const struct conn_events *events, void *user)
 {
-    struct wire_conn *c = conn_new(listener->loop, events, user);
+    struct pm_conn *c = conn_new(listener->loop, events, user);
     uv_tcp_init(listener->loop, &c->uv.tcp);
     c->uv.tcp.data = c;
     if (uv_accept(listener, &c->uv.stream) < 0) {
@@ -278,9 +278,9 @@ struct wire_conn *conn_accept(uv_stream_t *listener, uint64_t job_id, const stru
     return c;
 }
 
-struct wire_conn *conn_adopt(uv_loop_t *loop, int fd, const char *peer, const struct conn_events *events, void *user)
+struct pm_conn *conn_adopt(uv_loop_t *loop, int fd, const char *peer, const struct conn_events *events, void *user)
 {
-    struct wire_conn *c = conn_new(loop, events, user);
+    struct pm_conn *c = conn_new(loop, events, user);
     uv_pipe_init(loop, &c->uv.pipe, 0);
     c->uv.pipe.data = c;
     snprintf(c->peer, sizeof c->peer, "%s", peer);
@@ -292,7 +292,7 @@ struct wire_conn *conn_adopt(uv_loop_t *loop, int fd, const char *peer, const st
     return c;
 }
 
-void conn_send(struct wire_conn *c, uint8_t type, const void *body, size_t len)
+void conn_send(struct pm_conn *c, uint8_t type, const void *body, size_t len)
 {
     if (!c->open || c->closing)
         return;
@@ -301,7 +301,7 @@ void conn_send(struct wire_conn *c, uint8_t type, const void *body, size_t len)
     write_out(c, &out);
 }
 
-void conn_send_json(struct wire_conn *c, uint8_t type, json_t *body)
+void conn_send_json(struct pm_conn *c, uint8_t type, json_t *body)
 {
     char *text = json_dumps(body, JSON_COMPACT);
     if (text)
@@ -312,18 +312,18 @@ void conn_send_json(struct wire_conn *c, uint8_t type, json_t *body)
     json_decref(body);
 }
 
-bool conn_same_host(const struct wire_conn *a, const struct wire_conn *b)
+bool conn_same_host(const struct pm_conn *a, const struct pm_conn *b)
 {
     size_t n = (size_t)(strrchr(a->peer, ':') - a->peer), m = (size_t)(strrchr(b->peer, ':') - b->peer);
     return n == m && memcmp(a->peer, b->peer, n) == 0;
 }
 
-size_t conn_queued(const struct wire_conn *c)
+size_t conn_queued(const struct pm_conn *c)
 {
     return c->closing ? 0 : uv_stream_get_write_queue_size(&c->uv.stream);
 }
 
-bool conn_unacknowledged(const struct wire_conn *c)
+bool conn_unacknowledged(const struct pm_conn *c)
 {
     struct tcp_info info;
     socklen_t len = sizeof info;
@@ -332,7 +332,7 @@ bool conn_unacknowledged(const struct wire_conn *c)
            info.tcpi_unacked > 0;
 }
 
-bool conn_delivered(const struct wire_conn *c)
+bool conn_delivered(const struct pm_conn *c)
 {
     uv_os_fd_t fd;
     int under_way = 0;
@@ -340,7 +340,7 @@ bool conn_delivered(const struct wire_conn *c)
            under_way == 0;
 }
 
-void conn_local_host(const struct wire_conn *c, char *out, size_t size)
+void conn_local_host(const struct pm_conn *c, char *out, size_t size)
 {
     struct sockaddr_storage a;
     int len = sizeof a;
@@ -349,7 +349,7 @@ void conn_local_host(const struct wire_conn *c, char *out, size_t size)
         uv_ip_name((struct sockaddr *)&a, out, size);
 }
 
-void conn_close(struct wire_conn *c)
+void conn_close(struct pm_conn *c)
 {
     if (c)
         shut(c, "", true);

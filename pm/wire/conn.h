@@ -8,17 +8,17 @@
 #include <jansson.h>
 #include <uv.h>
 
-struct wire_conn;
+struct pm_conn;
 
 struct conn_events {
     /* The peer proved that it belongs to the job; frames may be sent. */
-    void (*open)(struct wire_conn *c);
-    void (*frame)(struct wire_conn *c, uint8_t type, const uint8_t *body, size_t len);
+    void (*open)(struct pm_conn *c);
+    void (*frame)(struct pm_conn *c, uint8_t type, const uint8_t *body, size_t len);
     /* Gone, for the reason given; called once, never from inside conn_close. c is freed after it returns. */
-    void (*lost)(struct wire_conn *c, const char *why);
+    void (*lost)(struct pm_conn *c, const char *why);
 };
 
-struct wire_conn {
+struct pm_conn {
     union {
         uv_handle_t handle;
         uv_stream_t stream;
@@ -39,29 +39,29 @@ struct wire_conn {
 };
 
 /* Connect to host:port (numeric) from local address `from` (NULL: any), prove within timeout_ms. */
-struct wire_conn *conn_connect(uv_loop_t *loop, const char *from, const char *host, int port, uint64_t job_id,
-                               const struct session_key *key, uint64_t timeout_ms, const struct conn_events *events,
-                               void *user);
+struct pm_conn *conn_connect(uv_loop_t *loop, const char *from, const char *host, int port, uint64_t job_id,
+                             const struct session_key *key, uint64_t timeout_ms, const struct conn_events *events,
+                             void *user);
 /* Take a waiting connection from a TCP listener; the peer has timeout_ms to prove itself. NULL if there is none. Which
  * of several keys it has named is in session.key.id once it is open. */
-struct wire_conn *conn_accept(uv_stream_t *listener, uint64_t job_id, const struct session_key *key,
-                              uint64_t timeout_ms, const struct conn_events *events, void *user);
+struct pm_conn *conn_accept(uv_stream_t *listener, uint64_t job_id, const struct session_key *key, uint64_t timeout_ms,
+                            const struct conn_events *events, void *user);
 /* Take over a connected unix socket of a peer that the kernel vouched for. */
-struct wire_conn *conn_adopt(uv_loop_t *loop, int fd, const char *peer, const struct conn_events *events, void *user);
+struct pm_conn *conn_adopt(uv_loop_t *loop, int fd, const char *peer, const struct conn_events *events, void *user);
 
-void conn_send(struct wire_conn *c, uint8_t type, const void *body, size_t len);
+void conn_send(struct pm_conn *c, uint8_t type, const void *body, size_t len);
 /* Takes the reference to body. */
-void conn_send_json(struct wire_conn *c, uint8_t type, json_t *body);
+void conn_send_json(struct pm_conn *c, uint8_t type, json_t *body);
 /* Both come from one address. */
-bool conn_same_host(const struct wire_conn *a, const struct wire_conn *b);
+bool conn_same_host(const struct pm_conn *a, const struct pm_conn *b);
 /* Bytes accepted by conn_send and not yet by the kernel. */
-size_t conn_queued(const struct wire_conn *c);
+size_t conn_queued(const struct pm_conn *c);
 /* Something that was sent has not been acknowledged by the peer's kernel: its host is cut off, or slow. */
-bool conn_unacknowledged(const struct wire_conn *c);
+bool conn_unacknowledged(const struct pm_conn *c);
 /* All that was sent is with the peer's kernel. */
-bool conn_delivered(const struct wire_conn *c);
+bool conn_delivered(const struct pm_conn *c);
 /* Numeric local address of a TCP connection. */
-void conn_local_host(const struct wire_conn *c, char *out, size_t size);
+void conn_local_host(const struct pm_conn *c, char *out, size_t size);
 /* Drop the connection without events.lost; what is queued is lost. c must not be used any more. */
-void conn_close(struct wire_conn *c);
+void conn_close(struct pm_conn *c);
 #endif

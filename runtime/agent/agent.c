@@ -289,8 +289,8 @@ static keel_status store_memory_fill(void *user, void *base, int64_t handle, siz
 
 static bool make_tables(struct agent *a, const struct agent_config *config)
 {
-    size_t members = (size_t)a->members, ranks = (size_t)config->ranks, groups = (size_t)agent_groups(a);
-    a->groups_before = calloc(groups, sizeof *a->groups_before);
+    size_t members = (size_t)a->members, ranks = (size_t)config->ranks, copysets = (size_t)agent_copysets(a);
+    a->copysets_before = calloc(copysets, sizeof *a->copysets_before);
     a->node_incarnation = calloc(members, sizeof *a->node_incarnation);
     a->rank_fence = calloc(ranks, sizeof *a->rank_fence);
     a->own_conn = calloc(ranks, sizeof(struct conn *));
@@ -306,13 +306,13 @@ static bool make_tables(struct agent *a, const struct agent_config *config)
     a->freed_told = calloc(members, sizeof *a->freed_told);
     a->rank_joined = calloc(ranks, sizeof *a->rank_joined);
     a->rank_started = calloc(ranks, sizeof *a->rank_started);
-    a->dedup = calloc(groups, sizeof *a->dedup);
-    a->forwards = calloc(groups, sizeof *a->forwards);
-    if (!a->groups_before || !a->node_incarnation || !a->rank_fence || !a->node_fence || !a->node_doomed || !a->stake ||
-        !a->relay_due || !a->relay_told || !a->relay_sent || !a->relayed || !a->relayed_living || !a->freed_told ||
-        !a->rank_joined || !a->rank_started || !a->dedup || !a->forwards || !a->own_conn)
+    a->dedup = calloc(copysets, sizeof *a->dedup);
+    a->forwards = calloc(copysets, sizeof *a->forwards);
+    if (!a->copysets_before || !a->node_incarnation || !a->rank_fence || !a->node_fence || !a->node_doomed ||
+        !a->stake || !a->relay_due || !a->relay_told || !a->relay_sent || !a->relayed || !a->relayed_living ||
+        !a->freed_told || !a->rank_joined || !a->rank_started || !a->dedup || !a->forwards || !a->own_conn)
         return false;
-    for (size_t g = 0; g < groups; g++)
+    for (size_t g = 0; g < copysets; g++)
         if (!dedup_init(&a->dedup[g], config->ranks))
             return false;
     return true;
@@ -409,9 +409,9 @@ void agent_fini(struct agent *a)
         peers_fini(&a->peers);
     if (a->store.bucket)
         store_fini(&a->store);
-    for (int g = 0; a->dedup && g < agent_groups(a); g++)
+    for (int g = 0; a->dedup && g < agent_copysets(a); g++)
         dedup_fini(&a->dedup[g]);
-    free(a->groups_before);
+    free(a->copysets_before);
     free(a->node_incarnation);
     free(a->rank_fence);
     free((void *)a->own_conn);

@@ -7,7 +7,7 @@
  *   strong        gets whose value is never taken back
  *   verify        an audit: are all copies equal?
  *   recover       what happens at a view change: fence, apply, show
- *   repair        making the copies of a group equal again, and filling new ones
+ *   repair        making the copies of a copyset equal again, and filling new ones
  *   ranks         this node's ranks: joining, barriers, what they leave behind
  *   health        what ranks may know of nodes, links and each other's processes */
 #ifndef KEEL_AGENT_AGENT_H
@@ -62,7 +62,7 @@ struct seg_wait {
     uint64_t number; /* of the allocation */
 };
 
-/* A patch that a dead writer may have left unequal. Kept until the group was restored in a later view. */
+/* A patch that a dead writer may have left unequal. Kept until the copyset was restored in a later view. */
 struct doubt {
     struct doubt *next;
     uint32_t rank, incarnation;
@@ -84,7 +84,7 @@ struct waiter {
     struct waiter *next;
     struct conn *conn; /* NULL: the origin is gone, only the order counts */
     struct wire reply;
-    int group;
+    int copyset;
     bool answered_there; /* the last copy answers (WIRE_F_ANSWER) */
     struct chain_mark mark;
     bool forwarded; /* forward and its bytes are kept, to be sent again if the chain breaks */
@@ -109,7 +109,7 @@ struct newcomer {
     uint8_t hello[];
 };
 
-struct repair; /* of a group: agent/repair.c */
+struct repair; /* of a copyset: agent/repair.c */
 
 /* What an agent asks of its owner. None blocks. */
 struct agent_ops {
@@ -155,12 +155,12 @@ struct agent {
     uint64_t *node_incarnation; /* [members] */
     struct tp *net, *shm;
     struct view view;
-    struct view_group *groups_before; /* [groups] scratch of a view change */
+    struct view_copyset *copysets_before; /* [copysets] scratch of a view change */
     struct page *page;
     struct store store;
-    struct dedup *dedup; /* [groups] */
+    struct dedup *dedup; /* [copysets] */
     uint32_t
-        *forwards; /* [groups] number of the last one, in the order applied: the same for all copies that have it */
+        *forwards; /* [copysets] number of the last one, in the order applied: the same for all copies that have it */
     struct peers peers;
     struct conn *conns;
     struct newcomer *asked;
@@ -191,7 +191,7 @@ struct agent {
     uint64_t preparing; /* number of the proposal being prepared, not yet answered; 0: none */
     uint64_t settled;   /* highest settled epoch */
     struct doubt *doubts;
-    struct repair *repair; /* [groups] */
+    struct repair *repair; /* [copysets] */
     uint64_t complete; /* by all live ranks, known to be so somewhere: the greatest value of a view (wire/complete.h) */
     struct proc *procs;
     struct seg_wait *seg_waits;
@@ -269,7 +269,7 @@ bool agent_waits_for(const struct agent *a, int node);
 /* A view is being made: one is believed dead and not declared yet, or this node has prepared and does not know the end. */
 bool agent_makes_view(const struct agent *a);
 
-static inline int agent_groups(const struct agent *a)
+static inline int agent_copysets(const struct agent *a)
 {
     return a->view.nodes * CLASSES;
 }

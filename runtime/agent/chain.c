@@ -11,14 +11,14 @@ struct relay {
     uint64_t from_seq, to_seq;
 };
 
-bool chain_keeps(const struct view_group *g)
+bool chain_keeps(const struct view_copyset *g)
 {
     return g->copies > 2 && g->copy[1].whole && g->copy[2].whole;
 }
 
-void chain_mark(const struct agent *a, int group, struct chain_mark *mark)
+void chain_mark(const struct agent *a, int copyset, struct chain_mark *mark)
 {
-    const struct view_group *g = &a->view.group[group];
+    const struct view_copyset *g = &a->view.copyset[copyset];
     *mark = (struct chain_mark){0};
     for (int i = 1; i < g->copies; i++) {
         if (i > 1 && g->copy[i].whole)
@@ -32,9 +32,9 @@ void chain_mark(const struct agent *a, int group, struct chain_mark *mark)
     }
 }
 
-void chain_send(struct agent *a, int group, const struct wire *w, const void *body, struct chain_mark *mark)
+void chain_send(struct agent *a, int copyset, const struct wire *w, const void *body, struct chain_mark *mark)
 {
-    const struct view_group *g = &a->view.group[group];
+    const struct view_copyset *g = &a->view.copyset[copyset];
     for (int i = 1; i < g->copies; i++) {
         if (i > 1 && g->copy[i].whole)
             continue;
@@ -46,7 +46,7 @@ void chain_send(struct agent *a, int group, const struct wire *w, const void *bo
         if (relayed) /* one that is cut off never passes it on: it will be sent again */
             a->relay_sent[g->copy[i].node] = agent_position(a, g->copy[i].node);
     }
-    chain_mark(a, group, mark);
+    chain_mark(a, copyset, mark);
 }
 
 /* The first node of the mark passes on what it gets; up_to: what it has said of that. */
@@ -77,9 +77,9 @@ bool chain_reached_living(const struct agent *a, const struct chain_mark *m)
            !is_waited_for(a, m->behind);
 }
 
-bool chain_is_before(const struct agent *a, int group, int from)
+bool chain_is_before(const struct agent *a, int copyset, int from)
 {
-    const struct view_group *g = &a->view.group[group];
+    const struct view_copyset *g = &a->view.copyset[copyset];
     int place = view_copy_at(g, a->self);
     return place > 0 && g->copy[g->copy[place].whole ? place - 1 : 0].node == from;
 }
@@ -89,9 +89,9 @@ void chain_came(struct agent *a, int from)
     a->relay_due[from] = a->relays_due = true;
 }
 
-void chain_relay(struct agent *a, int group, int from, const struct wire *w, const void *body)
+void chain_relay(struct agent *a, int copyset, int from, const struct wire *w, const void *body)
 {
-    const struct view_group *g = &a->view.group[group];
+    const struct view_copyset *g = &a->view.copyset[copyset];
     int place = view_copy_at(g, a->self), next = place + 1;
     if (!g->copy[place].whole || next >= g->copies || !g->copy[next].whole)
         return;

@@ -1,8 +1,8 @@
-/* The way of what a primary does to its group to the other copies.
+/* The way of what a primary does to its copyset to the other copies.
  *
- * Whole copies form a chain: the primary sends to the next one in the group's list, that one to the one after it, each in
- * its stream. So every copy has all that those behind it have, whoever dies: the next primary never lacks what another
- * copy holds. A copy that is being filled gets everything from the primary, in the stream that fills it.
+ * Whole copies form a chain: the primary sends to the next one in the copyset's list, that one to the one after it,
+ * each in its stream. So every copy has all that those behind it have, whoever dies: the next primary never lacks what
+ * another copy holds. A copy that is being filled gets everything from the primary, in the stream that fills it.
  *
  *   primary ──► copy 1 ──► copy 2          copy 1 tells the primary up to where copy 2 has acknowledged (WIRE_RELAYED)
  *      └─────► copy being filled */
@@ -12,21 +12,21 @@
 #include "runtime/agent/agent.h"
 
 /* Send to all other copies; *mark says when they have it (and all that was sent before). */
-void chain_send(struct agent *a, int group, const struct wire *w, const void *body, struct chain_mark *mark);
+void chain_send(struct agent *a, int copyset, const struct wire *w, const void *body, struct chain_mark *mark);
 /* What is sent may have to be sent again. */
-bool chain_keeps(const struct view_group *g);
+bool chain_keeps(const struct view_copyset *g);
 /* Nothing new: *mark says when they have all that was sent so far. */
-void chain_mark(const struct agent *a, int group, struct chain_mark *mark);
+void chain_mark(const struct agent *a, int copyset, struct chain_mark *mark);
 bool chain_reached(const struct agent *a, const struct chain_mark *mark);
 /* The same, without waiting for nodes that are cut off or believed dead. */
 bool chain_reached_living(const struct agent *a, const struct chain_mark *mark);
-/* May `from` send what changes this node's copy of the group? It is the one before in the chain, or the primary of a copy
- * that is being filled. */
-bool chain_is_before(const struct agent *a, int group, int from);
+/* May `from` send what changes this node's copy of the copyset? It is the one before in the chain, or the primary of a
+ * copy that is being filled. */
+bool chain_is_before(const struct agent *a, int copyset, int from);
 /* Something came with WIRE_F_RELAY, is passed on, or is of no use any more: either way they will be told. */
 void chain_came(struct agent *a, int from);
 /* What came from there was applied here: pass it on. */
-void chain_relay(struct agent *a, int group, int from, const struct wire *w, const void *body);
+void chain_relay(struct agent *a, int copyset, int from, const struct wire *w, const void *body);
 /* Nothing that was passed on is unacknowledged, but by nodes that are cut off or believed dead. */
 bool chain_drained(const struct agent *a);
 /* Tell those before what those behind have acknowledged. */

@@ -49,7 +49,7 @@ void agent_drop_conn(struct agent *a, struct conn *c)
     free(c);
 }
 
-static struct conn *find_conn(struct agent *a, const struct wire_hello *hello)
+static struct conn *find_conn(struct agent *a, const struct hello *hello)
 {
     for (struct conn *c = a->conns; c; c = c->next)
         if (c->rank == hello->rank && c->incarnation == hello->incarnation && c->node == hello->node)
@@ -57,7 +57,7 @@ static struct conn *find_conn(struct agent *a, const struct wire_hello *hello)
     return NULL;
 }
 
-static bool admit_rank(struct agent *a, const struct wire_hello *hello, struct tp_connreq *req)
+static bool admit_rank(struct agent *a, const struct hello *hello, struct tp_connreq *req)
 {
     if (hello->rank >= a->view.ranks || hello->incarnation < a->rank_fence[hello->rank])
         return false;
@@ -74,7 +74,7 @@ static bool admit_rank(struct agent *a, const struct wire_hello *hello, struct t
         if (c->node == a->self)
             a->own_conn[c->rank] = c;
     }
-    if (!wire_hello_is_new(hello, &c->attempt))
+    if (!hello_is_new(hello, &c->attempt))
         return false;
     agent_close_conn(a, c);
     if (a->net->table->accept(a->net, req, c, &c->ep) != KEEL_OK)
@@ -82,10 +82,10 @@ static bool admit_rank(struct agent *a, const struct wire_hello *hello, struct t
     return true;
 }
 
-static bool admit_agent(struct agent *a, const struct wire_hello *hello, struct tp_connreq *req)
+static bool admit_agent(struct agent *a, const struct hello *hello, struct tp_connreq *req)
 {
     struct peer *peer = &a->peers.peer[hello->node];
-    if (hello->incarnation != a->node_incarnation[hello->node] || !wire_hello_is_new(hello, &peer->attempt))
+    if (hello->incarnation != a->node_incarnation[hello->node] || !hello_is_new(hello, &peer->attempt))
         return false;
     struct tp_ep *ep;
     if (a->net->table->accept(a->net, req, peer, &ep) != KEEL_OK)
@@ -98,9 +98,9 @@ static bool admit_agent(struct agent *a, const struct wire_hello *hello, struct 
 
 static void admit(struct agent *a, const struct newcomer *e)
 {
-    struct wire_hello hello;
-    bool ours = wire_hello_open(e->hello, e->len, a->secret, a->job, a->self, a->incarnation, &hello) &&
-                hello.node >= 0 && hello.node < a->members;
+    struct hello hello;
+    bool ours = hello_open(e->hello, e->len, a->secret, a->job, a->self, a->incarnation, &hello) && hello.node >= 0 &&
+                hello.node < a->members;
     if (ours && !a->node_fence[hello.node] &&
         (hello.rank < 0 ? admit_agent(a, &hello, e->req) : admit_rank(a, &hello, e->req)))
         return;

@@ -155,8 +155,8 @@ struct target {
     struct conn *conn;
     const struct wire *w;
     const void *body;
-    int group;
-    const struct view_group *g;
+    int copyset;
+    const struct view_copyset *g;
     struct store_copy *copy;
     struct pack pack; /* with WIRE_F_PACKED */
 };
@@ -192,7 +192,7 @@ static void mark(const struct agent *a, const struct store_copy *copy, uint64_t 
 static void put_direct(struct agent *a, const struct target *t)
 {
     const struct wire *w = t->w;
-    if (t->g->mode != GROUP_DIRECT || view_copy_at(t->g, a->self) < 0) {
+    if (t->g->mode != COPYSET_DIRECT || view_copy_at(t->g, a->self) < 0) {
         answer(t, WIRE_RETRY);
         return;
     }
@@ -256,7 +256,7 @@ static int64_t apply(const struct target *t)
 
 static enum dedup_verdict look(const struct agent *a, const struct target *t, int64_t *value)
 {
-    const struct dedup *d = &a->dedup[t->group];
+    const struct dedup *d = &a->dedup[t->copyset];
     const struct wire *w = t->w;
     *value = 0;
     if (w->type == WIRE_PUT)
@@ -285,8 +285,8 @@ static void record(struct dedup *d, const struct wire *w, int64_t value)
  * gets what we do beside the chain. */
 static bool is_answered_there(const struct agent *a, const struct target *t)
 {
-    const struct view_group *g = t->g;
-    return g->mode == GROUP_DIRECT && t->conn->node != a->self && g->copy[g->copies - 1].node == t->conn->node;
+    const struct view_copyset *g = t->g;
+    return g->mode == COPYSET_DIRECT && t->conn->node != a->self && g->copy[g->copies - 1].node == t->conn->node;
 }
 
 /* Send on what the operation left at its patch; its identity travels along. */
@@ -298,7 +298,7 @@ static void forward(struct agent *a, const struct target *t, struct waiter *wait
     f.len = len;
     f.a = value;
     f.count = t->w->type;
-    f.status = (int32_t)++a->forwards[t->group];
+    f.status = (int32_t)++a->forwards[t->copyset];
     const uint8_t *bytes = t->copy->base + f.offset;
     if (is_packed(t->w) && t->g->copies > 1) {
         pack_again(&t->pack, bytes, waiter->bytes);
@@ -309,7 +309,7 @@ static void forward(struct agent *a, const struct target *t, struct waiter *wait
         f.flags |= WIRE_F_ANSWER;
         f.b = (int64_t)t->w->seq;
     }
-    chain_send(a, t->group, &f, bytes, &waiter->mark);
+    chain_send(a, t->copyset, &f, bytes, &waiter->mark);
     waiter->forwarded = waiter->mark.relayed != 0;
     if (waiter->forwarded) {
         waiter->forward = f;
@@ -319,21 +319,21 @@ static void forward(struct agent *a, const struct target *t, struct waiter *wait
 }
 
 /* The copy that passed things on has died, and those behind it may lack them: once more, exactly as it was. */
-void execute_view_committed(struct agent *a, const struct view_group *before)
+void execute_view_committed(struct agent *a, const struct view_copyset *before)
 {
     for (struct waiter *w = a->waiters; w; w = w->next) {
-        const struct view_group *g = &a->view.group[w->group], *old = &before[w->group];
+        const struct view_copyset *g = &a->view.copyset[w->copyset], *old = &before[w->copyset];
         w->answered_there = false; /* the last copy may not have listened to us any more */
         if (old->copies < 2 || a->view.alive[old->copy[1].node] || g->copy[0].node != a->self || g->copies < 2 ||
             !g->copy[1].whole)
             continue;
         if (!w->forwarded) { /* a repetition: what it waits for was sent again just before */
-            chain_mark(a, w->group, &w->mark);
+            chain_mark(a, w->copyset, &w->mark);
             continue;
         }
         struct wire again = w->forward;
         again.flags |= WIRE_F_AGAIN;
-        chain_send(a, w->group, &again, w->bytes, &w->mark);
+        chain_send(a, w->copyset, &again, w->bytes, &w->mark);
     }
 }
 
@@ -354,23 +354,23 @@ static void execute(struct agent *a, const struct target *t)
     struct waiter *waiter =
         malloc(sizeof *waiter + (keeps ? len : 0)); /* before it takes effect: nothing is half-done */
     bool once = w->type != WIRE_PUT;
-    if (!waiter || (once && verdict == DEDUP_NEW && !reserve(&a->dedup[t->group], w))) {
+    if (!waiter || (once && verdict == DEDUP_NEW && !reserve(&a->dedup[t->copyset], w))) {
         free(waiter);
         answer(t, verdict == DEDUP_SEEN ? WIRE_RETRY : KEEL_ERR_NOMEM); /* it has taken effect: it has not failed */
         return;
     }
-    *waiter = (struct waiter){.conn = t->conn, .reply = *w, .group = t->group};
+    *waiter = (struct waiter){.conn = t->conn, .reply = *w, .copyset = t->copyset};
     waiter->reply.epoch = 0;
     if (once && t->g->copies == 1 && t->conn->node == a->self) { /* the rank does the next one itself */
         t->copy->shared = true;
         waiter->reply.epoch = t->g->generation + 1;
     }
-    chain_mark(a, t->group, &waiter->mark);
+    chain_mark(a, t->copyset, &waiter->mark);
     if (verdict == DEDUP_NEW) {
         value = apply(t);
         mark(a, t->copy, w->offset, len, is_packed(w) ? &t->pack : NULL); /* the last copy may answer for us */
         if (once)
-            record(&a->dedup[t->group], w, value);
+            record(&a->dedup[t->copyset], w, value);
         FAULT_POINT("replica.applied_not_forwarded");
         forward(a, t, waiter, len, value);
         FAULT_POINT("replica.forwarded");
@@ -408,7 +408,7 @@ static void intent(struct agent *a, struct conn *c, const struct wire *w)
     const struct store_segment *s = w->slot < a->view.nodes ? store_find(&a->store, w->seg) : NULL;
     const struct store_copy *copy = s ? store_copy(&a->store, w->seg, w->slot) : NULL;
     if (w->note == 0 || w->note > NOTES_MAX || !copy || !in_range(copy, w->offset, w->count) ||
-        w->epoch < a->view.group[group_of(w->slot, s->redundancy)].generation)
+        w->epoch < a->view.copyset[copyset_of(w->slot, s->redundancy)].generation)
         return;
     c->note[w->note - 1] = (struct patch){.seg = w->seg,
                                           .slot = w->slot,
@@ -487,8 +487,8 @@ static bool find_target(struct agent *a, struct target *t)
         answer(t, w->slot >= a->view.nodes || gone ? KEEL_ERR_ARG : WIRE_RETRY);
         return false;
     }
-    t->group = group_of(w->slot, s->redundancy);
-    t->g = &a->view.group[t->group];
+    t->copyset = copyset_of(w->slot, s->redundancy);
+    t->g = &a->view.copyset[t->copyset];
     t->copy = store_copy(&a->store, w->seg, w->slot);
     if (w->epoch > t->g->generation) { /* its view has not come here yet */
         stash(a, t->conn, w, t->body);
@@ -512,7 +512,7 @@ static bool find_target(struct agent *a, struct target *t)
 /* The primary's copy; or another one of equals, for who does not reach the primary. A strong get is the primary's to answer. */
 static bool may_read(const struct agent *a, const struct target *t)
 {
-    return t->w->type == WIRE_GET && !(t->w->flags & WIRE_F_STRONG) && t->g->mode == GROUP_DIRECT &&
+    return t->w->type == WIRE_GET && !(t->w->flags & WIRE_F_STRONG) && t->g->mode == COPYSET_DIRECT &&
            view_copy_at(t->g, a->self) >= 0;
 }
 
@@ -559,14 +559,14 @@ void execute_request(struct agent *a, struct conn *c, const struct wire *w, cons
         log_error("unknown request %u of rank %d", w->type, c->rank);
         return;
     }
-    if (a->frozen || repair_holds(a, t.group)) { /* whoever knows of a death sees what stays */
+    if (a->frozen || repair_holds(a, t.copyset)) { /* whoever knows of a death sees what stays */
         stash(a, c, w, body);
         return;
     }
     if (t.g->copy[0].node != a->self && !may_read(a, &t))
         answer(&t, WIRE_RETRY);
     else if (w->type == WIRE_GET && w->flags & WIRE_F_STRONG && view_whole_copies(t.g) > 1)
-        strong_request(a, c, w, t.group);
+        strong_request(a, c, w, t.copyset);
     else if (w->type == WIRE_GET)
         get(a, &t);
     else
@@ -574,17 +574,17 @@ void execute_request(struct agent *a, struct conn *c, const struct wire *w, cons
 }
 
 /* Its bytes are older than what is here: stored again, they would be all that is left if what follows them never comes. */
-static bool is_known(const struct agent *a, int group, const struct wire *w)
+static bool is_known(const struct agent *a, int copyset, const struct wire *w)
 {
-    return w->flags & WIRE_F_AGAIN && (int32_t)((uint32_t)w->status - a->forwards[group]) <= 0;
+    return w->flags & WIRE_F_AGAIN && (int32_t)((uint32_t)w->status - a->forwards[copyset]) <= 0;
 }
 
 /* False: it cannot be remembered. */
-static bool store_forward(struct agent *a, int group, const struct store_copy *copy, const struct wire *w,
+static bool store_forward(struct agent *a, int copyset, const struct store_copy *copy, const struct wire *w,
                           const void *body, const struct pack *pack)
 {
     bool counts = w->count != WIRE_PUT;
-    if (counts && !reserve(&a->dedup[group], w))
+    if (counts && !reserve(&a->dedup[copyset], w))
         return false;
     FAULT_POINT("replica.forward_received");
     if (pack)
@@ -594,8 +594,8 @@ static bool store_forward(struct agent *a, int group, const struct store_copy *c
     mark(a, copy, w->offset, w->len, pack);
     FAULT_POINT("replica.forward_stored");
     if (counts)
-        record(&a->dedup[group], w, w->a);
-    a->forwards[group] = (uint32_t)w->status;
+        record(&a->dedup[copyset], w, w->a);
+    a->forwards[copyset] = (uint32_t)w->status;
     return true;
 }
 
@@ -628,9 +628,9 @@ void execute_forwarded(struct agent *a, int from, const struct wire *w, const vo
             answer_origin(a, w);
         return;
     }
-    int group = group_of(w->slot, s->redundancy);
+    int copyset = copyset_of(w->slot, s->redundancy);
     /* Who is not before this copy any more has told everybody before it stopped being so, or was declared dead. */
-    if (!chain_is_before(a, group, from))
+    if (!chain_is_before(a, copyset, from))
         return;
     /* A copy that is about to be filled is not there yet: it will bring what this forward did. */
     struct store_copy *copy = store_copy(&a->store, w->seg, w->slot);
@@ -641,12 +641,12 @@ void execute_forwarded(struct agent *a, int from, const struct wire *w, const vo
         log_error("node %d forwards beyond segment %u", from, w->seg);
         return;
     }
-    if (!is_known(a, group, w) && !store_forward(a, group, copy, w, body, pieces)) {
+    if (!is_known(a, copyset, w) && !store_forward(a, copyset, copy, w, body, pieces)) {
         agent_break(a, "out of memory for the records of operations");
         return;
     }
-    chain_relay(a, group, from, w, body);
-    if (answer && a->view.group[group].copy[a->view.group[group].copies - 1].node == a->self) {
+    chain_relay(a, copyset, from, w, body);
+    if (answer && a->view.copyset[copyset].copy[a->view.copyset[copyset].copies - 1].node == a->self) {
         FAULT_POINT("replica.answering_for_primary");
         answer_origin(a, w);
         if (!a->frozen) /* else a view waits for it */

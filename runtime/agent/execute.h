@@ -1,4 +1,4 @@
-/* Operations on this node's copies. The primary of a group executes accumulates and atomics and, while the copies are
+/* Operations on this node's copies. The primary of a copyset executes accumulates and atomics and, while the copies are
  * being made equal, puts: it applies them once (dedup), passes the resulting bytes to the other copies in the order
  * applied, and answers the origin when all have them. Direct puts come to every copy from the origin.
  * docs/protocols/replication.md argues the cases. */
@@ -26,7 +26,7 @@ void execute_freeze(struct agent *a);
 /* A view was committed: answers that waited for the dead go out, stashed requests are executed. */
 void execute_thaw(struct agent *a);
 /* Before it is shown, and before execute_thaw: forwards whose chain broke go out again. */
-void execute_view_committed(struct agent *a, const struct view_group *before);
+void execute_view_committed(struct agent *a, const struct view_copyset *before);
 /* Try stashed requests again; those that still cannot be executed are stashed again. */
 void execute_unstash(struct agent *a);
 /* Free what waits. */

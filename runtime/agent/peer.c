@@ -22,14 +22,14 @@ struct peer_message {
 static size_t make_hello(void *user, const struct way *w, uint8_t *out)
 {
     const struct peers *p = user;
-    struct wire_hello hello = {.job = p->job,
-                               .incarnation = p->incarnation,
-                               .node = p->self,
-                               .rank = -1,
-                               .to_node = w->key.node,
-                               .to_incarnation = p->peer[w->key.node].incarnation,
-                               .attempt = w->attempts};
-    wire_hello_sign(&hello, p->secret);
+    struct hello hello = {.job = p->job,
+                          .incarnation = p->incarnation,
+                          .node = p->self,
+                          .rank = -1,
+                          .to_node = w->key.node,
+                          .to_incarnation = p->peer[w->key.node].incarnation,
+                          .attempt = w->attempts};
+    hello_sign(&hello, p->secret);
     memcpy(out, &hello, sizeof hello);
     return sizeof hello;
 }

@@ -5,8 +5,8 @@
  *
  * A message carries the epoch of its sender's view, and is processed when the receiver's view is that or a later one:
  * what comes before waits, and with it what follows in the stream. */
-#ifndef KEEL_CORE_PEER_H
-#define KEEL_CORE_PEER_H
+#ifndef KEEL_AGENT_PEER_H
+#define KEEL_AGENT_PEER_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,7 +22,7 @@ struct peer {
     bool dead;
     struct tp_addr addr;
     uint64_t incarnation; /* of that agent */
-    uint64_t attempt;     /* the newest of theirs to connect (see wire_hello) */
+    uint64_t attempt;     /* the newest of theirs to connect (see hello) */
     /* outgoing */
     struct way out;
     uint64_t next; /* seq of the next message, from 1 */

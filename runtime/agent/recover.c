@@ -95,11 +95,11 @@ static void hand_in(struct agent *a)
  * serve reads, and the first nodes to commit may have written elsewhere by then. */
 static void hide_routes(struct agent *a)
 {
-    for (int group = 0; group < agent_groups(a); group++) {
-        const struct view_group *g = &a->view.group[group];
+    for (int copyset = 0; copyset < agent_copysets(a); copyset++) {
+        const struct view_copyset *g = &a->view.copyset[copyset];
         for (int i = 0; i < g->copies; i++)
             if (a->node_fence[g->copy[i].node])
-                page_route_write(a->page, group, 0, g->lost_at, NULL, 0);
+                page_route_write(a->page, copyset, 0, g->lost_at, NULL, 0);
     }
 }
 
@@ -138,19 +138,19 @@ void recover_doomed(struct agent *a, int node)
 
 /* ---- applying ---- */
 
-static void show_route(struct agent *a, int group)
+static void show_route(struct agent *a, int copyset)
 {
-    const struct view_group *g = &a->view.group[group];
+    const struct view_copyset *g = &a->view.copyset[copyset];
     int nodes[COPIES_MAX];
     bool hidden = g->copies == 0;
     for (int i = 0; i < g->copies; i++) {
         nodes[i] = g->copy[i].node;
         hidden = hidden || a->node_fence[nodes[i]];
     }
-    enum route_mode mode = g->mode == GROUP_DIRECT     ? ROUTE_DIRECT
+    enum route_mode mode = g->mode == COPYSET_DIRECT   ? ROUTE_DIRECT
                            : view_whole_copies(g) == 1 ? ROUTE_FILLING
                                                        : ROUTE_THROUGH;
-    page_route_write(a->page, group, hidden ? 0 : route_tag(mode, g->generation), g->lost_at, nodes, g->copies);
+    page_route_write(a->page, copyset, hidden ? 0 : route_tag(mode, g->generation), g->lost_at, nodes, g->copies);
 }
 
 /* Who takes part in collectives, and each change of it. */
@@ -182,9 +182,9 @@ static void show_lives(struct agent *a)
 void recover_show_view(struct agent *a)
 {
     const struct view *v = &a->view;
-    for (int group = 0; group < agent_groups(a);
-         group++) /* before the deaths: who knows of one uses what follows from it */
-        show_route(a, group);
+    for (int copyset = 0; copyset < agent_copysets(a);
+         copyset++) /* before the deaths: who knows of one uses what follows from it */
+        show_route(a, copyset);
     for (int m = 0; m < a->members; m++) {
         atomic_store_explicit(&page_node(a->page, m)->died, v->node_death[m].epoch, memory_order_release);
         atomic_store_explicit(&page_node(a->page, m)->alive, v->alive[m], memory_order_release);
@@ -214,15 +214,16 @@ static void date_doubts(struct agent *a, const struct view_event *events, int n)
     }
 }
 
-/* A connection over which a remote write to a group of an older generation may be half received: it must not go on. */
-static void drop_old_writes(struct agent *a, const struct view_group *before)
+/* A connection over which a remote write to a copyset of an older generation may be half received: it must not go on.
+ */
+static void drop_old_writes(struct agent *a, const struct view_copyset *before)
 {
     for (struct conn *c = a->conns; c; c = c->next)
         for (int i = 0; i < NOTES_MAX; i++) {
             const struct patch *p = &c->note[i];
             const struct store_segment *s = p->len && p->torn ? store_find(&a->store, p->seg) : NULL;
-            int group = s ? group_of(p->slot, s->redundancy) : -1;
-            if (group >= 0 && a->view.group[group].generation != before[group].generation) {
+            int copyset = s ? copyset_of(p->slot, s->redundancy) : -1;
+            if (copyset >= 0 && a->view.copyset[copyset].generation != before[copyset].generation) {
                 agent_close_conn(a, c);
                 break;
             }
@@ -249,24 +250,25 @@ static void tell_changes(struct agent *a, const struct view_event *events, int n
     }
 }
 
-static void tell_group(struct agent *a, int group, const struct view_group *old)
+static void tell_copyset(struct agent *a, int copyset, const struct view_copyset *old)
 {
-    const struct view_group *g = &a->view.group[group];
-    unsigned redundancy = group_class(group);
+    const struct view_copyset *g = &a->view.copyset[copyset];
+    unsigned redundancy = copyset_class(copyset);
     if (g->copies == 0 || g->copy[0].node != a->self || g->generation != a->view.epoch || !segments_use(a, redundancy))
         return;
     if (g->lost_at == a->view.epoch)
         agent_say(a, redundancy ? "data_lost" : "unreplicated_lost", ",\"slot\":%d,\"redundancy\":%u,\"epoch\":%llu",
-                  group_slot(group), redundancy, (unsigned long long)a->view.epoch);
+                  copyset_slot(copyset), redundancy, (unsigned long long)a->view.epoch);
     else if (old->copies && old->copy[0].node != a->self && !a->view.alive[old->copy[0].node])
-        agent_say(a, "promotion", ",\"slot\":%d,\"redundancy\":%u,\"from\":%d,\"epoch\":%llu", group_slot(group),
+        agent_say(a, "promotion", ",\"slot\":%d,\"redundancy\":%u,\"from\":%d,\"epoch\":%llu", copyset_slot(copyset),
                   redundancy, old->copy[0].node, (unsigned long long)a->view.epoch);
-    if (g->mode == GROUP_DIRECT && old->mode == GROUP_REPAIR && g->copies > 1)
-        agent_say(a, "restored", ",\"slot\":%d,\"redundancy\":%u,\"primary\":%d,\"shadow\":%d", group_slot(group),
+    if (g->mode == COPYSET_DIRECT && old->mode == COPYSET_REPAIR && g->copies > 1)
+        agent_say(a, "restored", ",\"slot\":%d,\"redundancy\":%u,\"primary\":%d,\"shadow\":%d", copyset_slot(copyset),
                   redundancy, g->copy[0].node, g->copy[1].node);
 }
 
-/* What is redundant now: groups of classes that are in use which are being made equal, and those with bytes of the program's that lack copies. */
+/* What is redundant now: copysets of classes that are in use which are being made equal, and those with bytes of the
+ * program's that lack copies. */
 struct redundancy {
     int repairing, reduced;
     int first_reduced; /* slot */
@@ -274,15 +276,15 @@ struct redundancy {
     int level;         /* the highest one's level */
 };
 
-static void count_reduced(const struct agent *a, int group, struct redundancy *now)
+static void count_reduced(const struct agent *a, int copyset, struct redundancy *now)
 {
-    const struct view_group *g = &a->view.group[group];
-    bool lacks = g->copies <= (int)group_class(group);
+    const struct view_copyset *g = &a->view.copyset[copyset];
+    bool lacks = g->copies <= (int)copyset_class(copyset);
     int apart = lacks || g->copies < 2 ? a->view.copies.levels : policy_apart(&a->view, g);
     if (!lacks && apart == a->view.copies.levels)
         return;
     if (now->reduced++ == 0)
-        now->first_reduced = group_slot(group);
+        now->first_reduced = copyset_slot(copyset);
     now->together += !lacks;
     if (!lacks && apart + 1 > now->level)
         now->level = apart + 1;
@@ -296,13 +298,13 @@ static struct redundancy redundancy_now(const struct agent *a)
         used[c] = segments_use(a, c);
         holds[c] = segments_hold(a, c);
     }
-    for (int group = 0; group < agent_groups(a); group++) {
-        const struct view_group *g = &a->view.group[group];
-        if (!used[group_class(group)])
+    for (int copyset = 0; copyset < agent_copysets(a); copyset++) {
+        const struct view_copyset *g = &a->view.copyset[copyset];
+        if (!used[copyset_class(copyset)])
             continue;
-        now.repairing += g->mode == GROUP_REPAIR;
-        if (holds[group_class(group)] && a->view.slot_ranks[group_slot(group)] > 0)
-            count_reduced(a, group, &now);
+        now.repairing += g->mode == COPYSET_REPAIR;
+        if (holds[copyset_class(copyset)] && a->view.slot_ranks[copyset_slot(copyset)] > 0)
+            count_reduced(a, copyset, &now);
     }
     return now;
 }
@@ -360,8 +362,8 @@ void recover_commit(struct agent *a, uint64_t epoch, const struct view_event *ev
     hand_in(a);
     fence(a, events, n); /* a member that was cut off gets commits without a prepare */
     bool was_whole = redundancy_now(a).repairing == 0 && !has_node_death(events, n);
-    struct view_group *before = a->groups_before;
-    memcpy(before, a->view.group, (size_t)agent_groups(a) * sizeof *before);
+    struct view_copyset *before = a->copysets_before;
+    memcpy(before, a->view.copyset, (size_t)agent_copysets(a) * sizeof *before);
     view_apply(&a->view, epoch, events, n);
     date_doubts(a, events, n);
     segments_view_committed(a, before);
@@ -383,8 +385,8 @@ void recover_commit(struct agent *a, uint64_t epoch, const struct view_event *ev
     tell_changes(a, events, n);
     health_committed(a);
     health_stakes(a);
-    for (int group = 0; group < agent_groups(a); group++)
-        tell_group(a, group, &before[group]);
+    for (int copyset = 0; copyset < agent_copysets(a); copyset++)
+        tell_copyset(a, copyset, &before[copyset]);
     tell_redundancy(a, was_whole);
     FAULT_POINT("recover.committed");
 }

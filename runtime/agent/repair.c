@@ -27,23 +27,23 @@ static void set_phase(struct repair *r, enum phase phase)
 
 /* ---- the primary ---- */
 
-static void claim_own(struct agent *a, int group, uint32_t rank, uint32_t incarnation, const struct patch *patch,
+static void claim_own(struct agent *a, int copyset, uint32_t rank, uint32_t incarnation, const struct patch *patch,
                       bool living)
 {
-    claim_add(a, &a->repair[group], 0, rank, incarnation, patch, living);
+    claim_add(a, &a->repair[copyset], 0, rank, incarnation, patch, living);
 }
 
-static void gather(struct agent *a, int group)
+static void gather(struct agent *a, int copyset)
 {
-    struct repair *r = &a->repair[group];
-    const struct view_group *g = &a->view.group[group];
+    struct repair *r = &a->repair[copyset];
+    const struct view_copyset *g = &a->view.copyset[copyset];
     set_phase(r, PHASE_GATHER);
-    doubt_for_each(a, group, claim_own);
+    doubt_for_each(a, copyset, claim_own);
     for (const struct claim *c = r->claims; c && repair_is_one_filled(g) && view_whole_copies(g) > 1; c = c->next)
         r->torn = r->torn || c->living;
 }
 
-static bool all_told(const struct repair *r, const struct view_group *g)
+static bool all_told(const struct repair *r, const struct view_copyset *g)
 {
     for (int i = 1; i < g->copies; i++)
         if (g->copy[i].whole && !r->told_by[i])
@@ -51,44 +51,44 @@ static bool all_told(const struct repair *r, const struct view_group *g)
     return true;
 }
 
-static bool all_acked(const struct agent *a, int group)
+static bool all_acked(const struct agent *a, int copyset)
 {
     struct chain_mark mark;
-    chain_mark(a, group, &mark);
+    chain_mark(a, copyset, &mark);
     return chain_reached(a, &mark);
 }
 
-static void finish(struct agent *a, int group)
+static void finish(struct agent *a, int copyset)
 {
-    struct repair *r = &a->repair[group];
-    const struct view_group *g = &a->view.group[group];
+    struct repair *r = &a->repair[copyset];
+    const struct view_copyset *g = &a->view.copyset[copyset];
     for (int i = 1; i < g->copies; i++)
-        if (!g->copy[i].whole && segments_use(a, group_class(group)))
+        if (!g->copy[i].whole && segments_use(a, copyset_class(copyset)))
             agent_say(a, "copied", ",\"slot\":%d,\"redundancy\":%u,\"to\":%d,\"bytes\":%llu,\"ms\":%.3f",
-                      group_slot(group), group_class(group), g->copy[i].node, (unsigned long long)r->fill[i].bytes,
-                      (double)(a->now - r->fill[i].started_at) / KEEL_NS_PER_MS);
+                      copyset_slot(copyset), copyset_class(copyset), g->copy[i].node,
+                      (unsigned long long)r->fill[i].bytes, (double)(a->now - r->fill[i].started_at) / KEEL_NS_PER_MS);
     set_phase(r, PHASE_DONE);
-    int home = a->view.home[group_slot(group)];
+    int home = a->view.home[copyset_slot(copyset)];
     r->handover = home != a->self && home >= 0 && view_copy_at(g, home) > 0;
-    struct view_event e = {.type = VIEW_RESTORED, .a = (uint32_t)group, .d = g->generation};
+    struct view_event e = {.type = VIEW_RESTORED, .a = (uint32_t)copyset, .d = g->generation};
     FAULT_POINT("push.restored_not_submitted");
     a->ops.submit(a->ops.user, &e);
     FAULT_POINT("push.restored_submitted");
 }
 
 /* All phases that can be gone through now. */
-static bool group_step(struct agent *a, int group)
+static bool copyset_step(struct agent *a, int copyset)
 {
-    struct repair *r = &a->repair[group];
-    const struct view_group *g = &a->view.group[group];
+    struct repair *r = &a->repair[copyset];
+    const struct view_copyset *g = &a->view.copyset[copyset];
     bool moved = false;
     /* What this copy has executed is in those that it fetches from. */
-    if (r->phase == PHASE_GATHER && all_told(r, g) && (!r->torn || all_acked(a, group))) {
+    if (r->phase == PHASE_GATHER && all_told(r, g) && (!r->torn || all_acked(a, copyset))) {
         set_phase(r, PHASE_FETCH);
         moved = true;
     }
     if (r->phase == PHASE_FETCH) {
-        while (r->at && patch_fetch_some(a, group))
+        while (r->at && patch_fetch_some(a, copyset))
             moved = true;
         if (!r->at && r->fetches == 0) {
             set_phase(r, PHASE_SPREAD);
@@ -100,13 +100,13 @@ static bool group_step(struct agent *a, int group)
         }
     }
     if (r->phase == PHASE_SPREAD) {
-        for (int i = 0; i < BURST && r->at && patch_spread_some(a, group); i++)
+        for (int i = 0; i < BURST && r->at && patch_spread_some(a, copyset); i++)
             moved = true;
         for (int i = 1; i < g->copies; i++)
             if (!g->copy[i].whole)
-                moved |= fill_step(a, group, &r->fill[i]);
-        if (!r->at && fill_all_here(r, g) && all_acked(a, group) && !a->broken) {
-            finish(a, group);
+                moved |= fill_step(a, copyset, &r->fill[i]);
+        if (!r->at && fill_all_here(r, g) && all_acked(a, copyset) && !a->broken) {
+            finish(a, copyset);
             moved = true;
         }
     }
@@ -122,17 +122,17 @@ bool repair_step(struct agent *a)
      * each round would send none. */
     a->block_rests = a->block_came && !a->block_rests;
     a->block_came = false;
-    for (int group = 0; group < agent_groups(a); group++)
-        if (a->repair[group].phase != PHASE_IDLE && a->repair[group].phase != PHASE_DONE)
-            moved |= group_step(a, group);
+    for (int copyset = 0; copyset < agent_copysets(a); copyset++)
+        if (a->repair[copyset].phase != PHASE_IDLE && a->repair[copyset].phase != PHASE_DONE)
+            moved |= copyset_step(a, copyset);
     return moved;
 }
 
 bool repair_waits_for(const struct agent *a, int node)
 {
-    for (int group = 0; group < agent_groups(a); group++) {
-        const struct repair *r = &a->repair[group];
-        const struct view_group *g = &a->view.group[group];
+    for (int copyset = 0; copyset < agent_copysets(a); copyset++) {
+        const struct repair *r = &a->repair[copyset];
+        const struct view_copyset *g = &a->view.copyset[copyset];
         int place = r->torn ? view_copy_at(g, node) : -1;
         if (place > 0 && g->copy[place].whole && !(r->phase == PHASE_GATHER && r->told_by[place]))
             return true;
@@ -142,28 +142,28 @@ bool repair_waits_for(const struct agent *a, int node)
 
 bool repair_goes_on_with(const struct agent *a, int node)
 {
-    for (int group = 0; group < agent_groups(a) && node != a->self; group++) {
-        const struct view_group *g = &a->view.group[group];
-        if (g->mode == GROUP_REPAIR && view_copy_at(g, a->self) >= 0 && view_copy_at(g, node) >= 0)
+    for (int copyset = 0; copyset < agent_copysets(a) && node != a->self; copyset++) {
+        const struct view_copyset *g = &a->view.copyset[copyset];
+        if (g->mode == COPYSET_REPAIR && view_copy_at(g, a->self) >= 0 && view_copy_at(g, node) >= 0)
             return true;
     }
     return false;
 }
 
-bool repair_holds(const struct agent *a, int group)
+bool repair_holds(const struct agent *a, int copyset)
 {
-    const struct repair *r = &a->repair[group];
+    const struct repair *r = &a->repair[copyset];
     return r->torn || (r->phase == PHASE_DONE && r->handover);
 }
 
 /* ---- views ---- */
 
-void repair_view_committed(struct agent *a, const struct view_group *before)
+void repair_view_committed(struct agent *a, const struct view_copyset *before)
 {
     doubt_forget_settled(a);
-    for (int group = 0; group < agent_groups(a); group++) {
-        struct repair *r = &a->repair[group];
-        const struct view_group *g = &a->view.group[group];
+    for (int copyset = 0; copyset < agent_copysets(a); copyset++) {
+        struct repair *r = &a->repair[copyset];
+        const struct view_copyset *g = &a->view.copyset[copyset];
         if (r->generation == g->generation)
             continue;
         claim_free_all(r);
@@ -172,27 +172,27 @@ void repair_view_committed(struct agent *a, const struct view_group *before)
         r->told = r->handover = false;
         r->fetches = 0;
         memset(r->told_by, 0, sizeof r->told_by);
-        fill_keep(r, g, repair_is_primary(a, &before[group]) && repair_is_primary(a, g));
-        r->torn = repair_is_primary(a, g) && g->mode == GROUP_REPAIR && g->copies > 1 && doubt_has_torn(a, group);
-        if (g->mode == GROUP_DIRECT && view_copy_at(g, a->self) >= 0)
-            doubt_forget_torn(a, group);
+        fill_keep(r, g, repair_is_primary(a, &before[copyset]) && repair_is_primary(a, g));
+        r->torn = repair_is_primary(a, g) && g->mode == COPYSET_REPAIR && g->copies > 1 && doubt_has_torn(a, copyset);
+        if (g->mode == COPYSET_DIRECT && view_copy_at(g, a->self) >= 0)
+            doubt_forget_torn(a, copyset);
     }
 }
 
 void repair_view_settled(struct agent *a)
 {
-    for (int group = 0; group < agent_groups(a); group++) {
-        const struct view_group *g = &a->view.group[group];
-        struct repair *r = &a->repair[group];
-        if (g->generation > a->settled || g->mode != GROUP_REPAIR)
+    for (int copyset = 0; copyset < agent_copysets(a); copyset++) {
+        const struct view_copyset *g = &a->view.copyset[copyset];
+        struct repair *r = &a->repair[copyset];
+        if (g->generation > a->settled || g->mode != COPYSET_REPAIR)
             continue;
         int place = view_copy_at(g, a->self);
         if (place > 0 && g->copy[place].whole && !r->told) {
-            doubt_tell_all(a, group);
+            doubt_tell_all(a, copyset);
             r->told = true;
         }
         if (place == 0 && r->phase == PHASE_IDLE)
-            gather(a, group);
+            gather(a, copyset);
     }
 }
 
@@ -225,13 +225,13 @@ void repair_receive(struct agent *a, int from, const struct wire *w, const void 
 
 keel_status repair_init(struct agent *a)
 {
-    a->repair = calloc((size_t)agent_groups(a), sizeof *a->repair);
+    a->repair = calloc((size_t)agent_copysets(a), sizeof *a->repair);
     if (!a->repair)
         return KEEL_ERR_NOMEM;
-    for (int group = 0; group < agent_groups(a); group++) {
-        struct repair *r = &a->repair[group];
+    for (int copyset = 0; copyset < agent_copysets(a); copyset++) {
+        struct repair *r = &a->repair[copyset];
         r->claims_tail = &r->claims;
-        r->generation = a->view.group[group].generation;
+        r->generation = a->view.copyset[copyset].generation;
         for (int i = 0; i < COPIES_MAX; i++)
             r->fill[i].node = -1;
     }
@@ -240,8 +240,8 @@ keel_status repair_init(struct agent *a)
 
 void repair_fini(struct agent *a)
 {
-    for (int group = 0; a->repair && group < agent_groups(a); group++)
-        claim_free_all(&a->repair[group]);
+    for (int copyset = 0; a->repair && copyset < agent_copysets(a); copyset++)
+        claim_free_all(&a->repair[copyset]);
     free(a->repair);
     a->repair = NULL;
     for (struct doubt *d = a->doubts, *next; d; d = next) {

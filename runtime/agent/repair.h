@@ -1,17 +1,18 @@
-/* Making the copies of a group equal again (guarantees G2, G7), driven by the group's primary while the application runs.
- * A group is repaired from the moment when the view that asks for it is settled (then every rank writes through the
+/* Making the copies of a copyset equal again (guarantees G2, G7), driven by the copyset's primary while the application
+ * runs.
+ * A copyset is repaired from the moment when the view that asks for it is settled (then every rank writes through the
  * primary, and what it wrote directly before is in all copies or not complete) in these steps:
  *
  *   GATHER   every other whole copy tells the primary which patches a dead writer may have left unequal there
  *   FETCH    where the primary's own copy may be torn, the bytes of a copy that is whole there come first. Until then the
- *            group executes nothing and answers no get. Where a process that lives is storing into it, copies that are filled have
+ *            copyset executes nothing and answers no get. Where a process that lives is storing into it, copies that are filled have
  *            these bytes from another one, in this step
  *   SPREAD   the primary's bytes of every such patch go to the other copies; new copies are filled: what is remembered of
  *            operations, then all bytes, in one stream with the operations that are executed meanwhile
  *   DONE     all of it is acknowledged: VIEW_RESTORED was submitted. If the view that follows makes another copy the
  *            primary, this one executes nothing from here on
  *
- * A further death gives the group a new generation and begins again with GATHER; copies go on being filled where they
+ * A further death gives the copyset a new generation and begins again with GATHER; copies go on being filled where they
  * were. Every message carries the generation (or the epoch at which the copy was placed) and counts only under it. */
 #ifndef KEEL_AGENT_REPAIR_H
 #define KEEL_AGENT_REPAIR_H
@@ -20,8 +21,8 @@
 
 keel_status repair_init(struct agent *a);
 void repair_fini(struct agent *a);
-/* A view was committed; before: the groups of the one before it. */
-void repair_view_committed(struct agent *a, const struct view_group *before);
+/* A view was committed; before: the copysets of the one before it. */
+void repair_view_committed(struct agent *a, const struct view_copyset *before);
 /* Start what the settled view allows. */
 void repair_view_settled(struct agent *a);
 /* Go on; true if something was done. */
@@ -29,10 +30,10 @@ bool repair_step(struct agent *a);
 /* Messages of the other side: WIRE_SNAP_*, WIRE_DOUBT, WIRE_FETCH, WIRE_PATCH. */
 void repair_receive(struct agent *a, int from, const struct wire *w, const void *body);
 /* The copy here, which was being filled, has said that it has all: from then on it may count as whole at any moment. */
-bool repair_is_filled(const struct agent *a, int group);
-/* The group must not execute anything now. */
-bool repair_holds(const struct agent *a, int group);
-/* Does a group execute nothing, as its copy here may be torn, until that node's copy has said or sent something? */
+bool repair_is_filled(const struct agent *a, int copyset);
+/* The copyset must not execute anything now. */
+bool repair_holds(const struct agent *a, int copyset);
+/* Does a copyset execute nothing, as its copy here may be torn, until that node's copy has said or sent something? */
 bool repair_waits_for(const struct agent *a, int node);
 /* Are copies here and there made equal, or one from the other? */
 bool repair_goes_on_with(const struct agent *a, int node);

@@ -63,7 +63,7 @@ static struct patch in_words(const struct patch *p)
 
 /* A copy in which nothing tears the bytes, 0: none. The writer lets one copy at a time be torn, the one that it came to last: any
  * other one is whole. */
-static int untorn_copy(const struct repair *r, const struct view_group *g, const struct patch *p)
+static int untorn_copy(const struct repair *r, const struct view_copyset *g, const struct patch *p)
 {
     bool torn[COPIES_MAX] = {true};
     for (int i = 1; i < g->copies; i++)
@@ -79,7 +79,7 @@ static int untorn_copy(const struct repair *r, const struct view_group *g, const
 }
 
 /* Where the claim's bytes are whole, and which bytes to take from there: the rest of their words, too, if that is as whole. */
-int claim_whole_copy(const struct repair *r, const struct view_group *g, const struct claim *c, struct patch *bytes)
+int claim_whole_copy(const struct repair *r, const struct view_copyset *g, const struct claim *c, struct patch *bytes)
 {
     *bytes = in_words(&c->patch);
     int copy = untorn_copy(r, g, bytes);
@@ -102,7 +102,7 @@ bool claim_must_fetch(const struct repair *r, const struct claim *c)
 
 /* A process of this node that lives may stand still in the middle of these bytes, here. A copy that is filled gets them from another
  * one, where they are whole; they are not stored here, where the process may go on at any moment. */
-int claim_copy_around(const struct repair *r, const struct view_group *g, const struct claim *c, struct patch *bytes)
+int claim_copy_around(const struct repair *r, const struct view_copyset *g, const struct claim *c, struct patch *bytes)
 {
     *bytes = in_words(&c->patch);
     return c->living && c->copy == 0 && repair_is_one_filled(g) ? untorn_copy(r, g, bytes) : 0;
@@ -150,11 +150,11 @@ void claim_receive(struct agent *a, int from, const struct wire *w)
     }
     if (redundancy >= CLASSES)
         return;
-    int group = group_of(w->slot, redundancy);
-    struct repair *r = &a->repair[group];
-    const struct view_group *g = &a->view.group[group];
+    int copyset = copyset_of(w->slot, redundancy);
+    struct repair *r = &a->repair[copyset];
+    const struct view_copyset *g = &a->view.copyset[copyset];
     int copy = view_copy_at(g, from);
-    if (!repair_is_primary(a, g) || copy < 1 || w->identity != g->generation || g->mode != GROUP_REPAIR)
+    if (!repair_is_primary(a, g) || copy < 1 || w->identity != g->generation || g->mode != COPYSET_REPAIR)
         return;
     if (w->count == DOUBT_END) {
         FAULT_POINT("push.doubts_told");

@@ -11,7 +11,7 @@ enum {
 };
 
 /* Copies that go on being filled by this primary. */
-void fill_keep(struct repair *r, const struct view_group *g, bool was_primary)
+void fill_keep(struct repair *r, const struct view_copyset *g, bool was_primary)
 {
     struct fill old[COPIES_MAX];
     memcpy(old, r->fill, sizeof old);
@@ -25,10 +25,10 @@ void fill_keep(struct repair *r, const struct view_group *g, bool was_primary)
     }
 }
 
-static void send_dedup(struct agent *a, int group, int node, uint64_t placed)
+static void send_dedup(struct agent *a, int copyset, int node, uint64_t placed)
 {
-    const struct dedup *d = &a->dedup[group];
-    struct wire w = {.slot = (uint16_t)group_slot(group), .step = group_class(group), .identity = placed};
+    const struct dedup *d = &a->dedup[copyset];
+    struct wire w = {.slot = (uint16_t)copyset_slot(copyset), .step = copyset_class(copyset), .identity = placed};
     for (int r = 0; r < d->ranks; r++)
         if (d->origin[r]) {
             w.type = WIRE_SNAP_ORIGIN;
@@ -50,23 +50,23 @@ static void send_dedup(struct agent *a, int group, int node, uint64_t placed)
     }
 }
 
-void fill_begin(struct agent *a, int group, struct fill *f)
+void fill_begin(struct agent *a, int copyset, struct fill *f)
 {
     struct wire begin = {.type = WIRE_SNAP_BEGIN,
-                         .slot = (uint16_t)group_slot(group),
-                         .step = group_class(group),
-                         .status = (int32_t)a->forwards[group],
+                         .slot = (uint16_t)copyset_slot(copyset),
+                         .step = copyset_class(copyset),
+                         .status = (int32_t)a->forwards[copyset],
                          .identity = f->placed};
     agent_tell(a, f->node, &begin, NULL);
     FAULT_POINT("push.rebuild_begun");
     for (const struct store_segment *s = a->store.first; s; s = s->next)
         segments_tell(a, f->node, s);
-    send_dedup(a, group, f->node, f->placed);
+    send_dedup(a, copyset, f->node, f->placed);
     f->begun = true;
     f->started_at = a->now;
-    if (segments_use(a, group_class(group)))
-        agent_say(a, "rebuild", ",\"slot\":%d,\"redundancy\":%u,\"to\":%d", group_slot(group), group_class(group),
-                  f->node);
+    if (segments_use(a, copyset_class(copyset)))
+        agent_say(a, "rebuild", ",\"slot\":%d,\"redundancy\":%u,\"to\":%d", copyset_slot(copyset),
+                  copyset_class(copyset), f->node);
 }
 
 static const struct store_segment *segment_from(const struct agent *a, uint32_t seg, unsigned redundancy)
@@ -79,15 +79,15 @@ static const struct store_segment *segment_from(const struct agent *a, uint32_t 
 }
 
 /* Send the next block; false when all are sent. */
-static bool fill_block(struct agent *a, int group, struct fill *f)
+static bool fill_block(struct agent *a, int copyset, struct fill *f)
 {
-    int slot = group_slot(group);
+    int slot = copyset_slot(copyset);
     struct wire w = {
-        .type = WIRE_SNAP_BLOCK, .slot = (uint16_t)slot, .step = group_class(group), .identity = f->placed};
+        .type = WIRE_SNAP_BLOCK, .slot = (uint16_t)slot, .step = copyset_class(copyset), .identity = f->placed};
     for (;;) {
         const struct store_segment *s = store_find(&a->store, f->seg);
-        if (!s || s->redundancy != group_class(group)) {
-            s = segment_from(a, f->seg, group_class(group));
+        if (!s || s->redundancy != copyset_class(copyset)) {
+            s = segment_from(a, f->seg, copyset_class(copyset));
             if (!s)
                 return false;
             f->seg = s->seg;
@@ -101,7 +101,7 @@ static bool fill_block(struct agent *a, int group, struct fill *f)
             w.count = 0;
         } else if (copy->base && f->offset < copy->bytes) {
             uint64_t end = copy->bytes;
-            if (!claim_goes_around(&a->repair[group], f, &end))
+            if (!claim_goes_around(&a->repair[copyset], f, &end))
                 continue;
             uint64_t left = end - f->offset;
             w.offset = f->offset;
@@ -118,11 +118,11 @@ static bool fill_block(struct agent *a, int group, struct fill *f)
     }
 }
 
-bool fill_step(struct agent *a, int group, struct fill *f)
+bool fill_step(struct agent *a, int copyset, struct fill *f)
 {
     bool moved = false;
     if (!f->begun) {
-        fill_begin(a, group, f);
+        fill_begin(a, copyset, f);
         moved = true;
     }
     if (f->bytes)
@@ -131,11 +131,11 @@ bool fill_step(struct agent *a, int group, struct fill *f)
         return true; /* in the next round */
     for (int i = 0; i < BLOCKS && !f->sent && pace_may_send(&f->pace, a->peers.peer[f->node].acked, a->now); i++) {
         moved = true;
-        if (fill_block(a, group, f))
+        if (fill_block(a, copyset, f))
             continue;
         struct wire end = {.type = WIRE_SNAP_END,
-                           .slot = (uint16_t)group_slot(group),
-                           .step = group_class(group),
+                           .slot = (uint16_t)copyset_slot(copyset),
+                           .step = copyset_class(copyset),
                            .identity = f->placed};
         FAULT_POINT("push.rebuild_end");
         agent_tell(a, f->node, &end, NULL);
@@ -145,11 +145,11 @@ bool fill_step(struct agent *a, int group, struct fill *f)
 }
 
 /* Bytes of another copy for those that are filled. */
-void fill_around(struct agent *a, int group, const struct wire *w, const void *body)
+void fill_around(struct agent *a, int copyset, const struct wire *w, const void *body)
 {
-    const struct view_group *g = &a->view.group[group];
+    const struct view_copyset *g = &a->view.copyset[copyset];
     for (int i = 1; i < g->copies; i++) {
-        struct fill *f = &a->repair[group].fill[i];
+        struct fill *f = &a->repair[copyset].fill[i];
         struct wire block = {.type = WIRE_SNAP_BLOCK,
                              .slot = w->slot,
                              .seg = w->seg,
@@ -168,15 +168,15 @@ void fill_receive_here(struct agent *a, int from, const struct wire *w)
 {
     if (w->step >= CLASSES)
         return;
-    int group = group_of(w->slot, w->step);
-    for (int i = 1; i < COPIES_MAX && repair_is_primary(a, &a->view.group[group]); i++) {
-        struct fill *f = &a->repair[group].fill[i];
+    int copyset = copyset_of(w->slot, w->step);
+    for (int i = 1; i < COPIES_MAX && repair_is_primary(a, &a->view.copyset[copyset]); i++) {
+        struct fill *f = &a->repair[copyset].fill[i];
         if (f->node == from && f->placed == w->identity)
             f->here = true;
     }
 }
 
-bool fill_all_here(const struct repair *r, const struct view_group *g)
+bool fill_all_here(const struct repair *r, const struct view_copyset *g)
 {
     for (int i = 1; i < g->copies; i++)
         if (!g->copy[i].whole && !(r->fill[i].sent && r->fill[i].here))

@@ -6,26 +6,26 @@
 
 /* What of it is lost says the primary. A segment that was being allocated when the last copy died may have been known here and not
  * there: then it begins anew with all other contents, and is not lost. */
-static void snap_begin(struct agent *a, int group)
+static void snap_begin(struct agent *a, int copyset)
 {
     FAULT_POINT("push.snapshot_begun");
     for (struct store_segment *s = a->store.first; s; s = s->next)
-        if (s->redundancy == group_class(group))
-            s->copy[group_slot(group)].lost = false;
-    dedup_fini(&a->dedup[group]);
-    if (!dedup_init(&a->dedup[group], a->view.ranks))
+        if (s->redundancy == copyset_class(copyset))
+            s->copy[copyset_slot(copyset)].lost = false;
+    dedup_fini(&a->dedup[copyset]);
+    if (!dedup_init(&a->dedup[copyset], a->view.ranks))
         agent_break(a, "out of memory for the records of operations");
 }
 
-static void snap_tasks(struct agent *a, int group, const struct wire *w, const void *body)
+static void snap_tasks(struct agent *a, int copyset, const struct wire *w, const void *body)
 {
     struct dedup_task t;
     for (uint32_t i = 0; i < w->len / sizeof t; i++) {
         memcpy(&t, (const char *)body + i * sizeof t, sizeof t);
-        if (t.steps && !dedup_task_reserve(&a->dedup[group], t.task, t.round))
+        if (t.steps && !dedup_task_reserve(&a->dedup[copyset], t.task, t.round))
             agent_break(a, "out of memory for the records of tasks");
         else if (t.steps)
-            dedup_task_record(&a->dedup[group], t.task, t.round, t.steps - 1);
+            dedup_task_record(&a->dedup[copyset], t.task, t.round, t.steps - 1);
     }
 }
 
@@ -40,7 +40,7 @@ static void snap_block(struct agent *a, const struct wire *w, const void *body)
     }
     if (a->declined && !s->copy[w->slot].base)
         return; /* the view that takes this copy away is coming */
-    if (store_make(&a->store, s, w->slot, a->view.group[group_of(w->slot, s->redundancy)].generation) != KEEL_OK) {
+    if (store_make(&a->store, s, w->slot, a->view.copyset[copyset_of(w->slot, s->redundancy)].generation) != KEEL_OK) {
         segments_decline(a);
         return;
     }
@@ -51,20 +51,20 @@ static void snap_block(struct agent *a, const struct wire *w, const void *body)
     if (repair_is_in_range(copy, w->offset, w->len) &&
         store_fill(&a->store, copy, w->offset, body, w->len) != KEEL_OK) {
         store_drop(&a->store, s, w->slot); /* with a hole in it: what follows finds nothing either */
-        a->repair[group_of(w->slot, s->redundancy)].filled = 0;
+        a->repair[copyset_of(w->slot, s->redundancy)].filled = 0;
         segments_decline(a);
     }
 }
 
-bool repair_is_filled(const struct agent *a, int group)
+bool repair_is_filled(const struct agent *a, int copyset)
 {
-    const struct view_group *g = &a->view.group[group];
+    const struct view_copyset *g = &a->view.copyset[copyset];
     int at = view_copy_at(g, a->self);
-    return at >= 0 && a->repair[group].filled == g->copy[at].placed + 1;
+    return at >= 0 && a->repair[copyset].filled == g->copy[at].placed + 1;
 }
 
 /* It counts as whole when it says that it is, not when everything has come: for some of that there may have been no memory. */
-static void snap_end(struct agent *a, int group, const struct wire *w)
+static void snap_end(struct agent *a, int copyset, const struct wire *w)
 {
     struct wire here = {.type = WIRE_SNAP_HERE, .slot = w->slot, .step = w->step, .identity = w->identity};
     for (struct store_segment *s = a->store.first; s; s = s->next) {
@@ -72,14 +72,14 @@ static void snap_end(struct agent *a, int group, const struct wire *w)
         if (s->redundancy != w->step || copy->base || copy->lost)
             continue;
         /* The primary has freed it, and we will. */
-        if (a->declined || store_make(&a->store, s, w->slot, a->view.group[group].generation) != KEEL_OK) {
+        if (a->declined || store_make(&a->store, s, w->slot, a->view.copyset[copyset].generation) != KEEL_OK) {
             segments_decline(a);
             return;
         }
     }
     FAULT_POINT("push.snapshot_end");
-    a->repair[group].filled = w->identity + 1;
-    agent_tell(a, a->view.group[group].copy[0].node, &here, NULL);
+    a->repair[copyset].filled = w->identity + 1;
+    agent_tell(a, a->view.copyset[copyset].copy[0].node, &here, NULL);
 }
 
 /* Only from the primary, and only for the copy that was placed here when it says. */
@@ -87,28 +87,28 @@ void filled_receive(struct agent *a, int from, const struct wire *w, const void 
 {
     if (w->step >= CLASSES)
         return;
-    int group = group_of(w->slot, w->step);
-    const struct view_group *g = &a->view.group[group];
+    int copyset = copyset_of(w->slot, w->step);
+    const struct view_copyset *g = &a->view.copyset[copyset];
     int copy = view_copy_at(g, a->self);
     if (g->copy[0].node != from || copy < 1 || g->copy[copy].whole || g->copy[copy].placed != w->identity)
         return;
     switch (w->type) {
     case WIRE_SNAP_BEGIN:
-        snap_begin(a, group);
-        a->forwards[group] = (uint32_t)w->status;
+        snap_begin(a, copyset);
+        a->forwards[copyset] = (uint32_t)w->status;
         break;
     case WIRE_SNAP_ORIGIN:
-        if (!dedup_origin_load(&a->dedup[group], body, w->len))
+        if (!dedup_origin_load(&a->dedup[copyset], body, w->len))
             agent_break(a, "cannot keep what is known of operations");
         break;
     case WIRE_SNAP_TASKS:
-        snap_tasks(a, group, w, body);
+        snap_tasks(a, copyset, w, body);
         break;
     case WIRE_SNAP_BLOCK:
         snap_block(a, w, body);
         break;
     default:
-        snap_end(a, group, w);
+        snap_end(a, copyset, w);
         break;
     }
 }

@@ -1,5 +1,5 @@
 /* Between the rooms of a repair:
- *   repair.c         from view to view: the phases of each group, and who gets which message
+ *   repair.c         from view to view: the phases of each copyset, and who gets which message
  *   repair_doubt.c   what a copy doubt_knows of patches that may be unequal
  *   repair_claim.c   what the primary doubt_knows of them, of all copies: where one may be torn, and where whole bytes are
  *   repair_patch.c   their bytes, on their way between copies: FETCH and SPREAD
@@ -21,7 +21,7 @@ enum phase { PHASE_IDLE, PHASE_GATHER, PHASE_FETCH, PHASE_SPREAD, PHASE_DONE };
 /* A doubt as the primary knows it: of its own copy, or told by another. */
 struct claim {
     struct claim *next;
-    int copy; /* place in the group's list */
+    int copy; /* place in the copyset's list */
     uint32_t rank, incarnation;
     struct patch patch;
     bool living; /* the writer lives, and will repeat its stores: it only says that this copy may be torn there */
@@ -45,7 +45,7 @@ struct repair {
     uint64_t filled;     /* 1 + the epoch at which the copy was placed here that has said that it has all, 0: none */
     /* as the primary */
     enum phase phase;
-    bool torn;     /* this copy may be: the group executes nothing */
+    bool torn;     /* this copy may be: the copyset executes nothing */
     bool handover; /* DONE, and another copy will be the primary */
     bool told_by[COPIES_MAX];
     struct claim *claims, **claims_tail;
@@ -55,12 +55,12 @@ struct repair {
     struct fill fill[COPIES_MAX];
 };
 
-static inline bool repair_is_primary(const struct agent *a, const struct view_group *g)
+static inline bool repair_is_primary(const struct agent *a, const struct view_copyset *g)
 {
     return g->copies > 0 && g->copy[0].node == a->self;
 }
 
-static inline bool repair_is_one_filled(const struct view_group *g)
+static inline bool repair_is_one_filled(const struct view_copyset *g)
 {
     return view_whole_copies(g) < g->copies;
 }
@@ -70,17 +70,18 @@ static inline bool repair_is_in_range(const struct store_copy *copy, uint64_t of
     return copy && copy->base && len <= copy->bytes && offset <= copy->bytes - len;
 }
 
-/* repair_doubt.c. Doubts that no view to come needs are dropped; notes of older generations, of a group that is equal, call nothing torn. */
+/* repair_doubt.c. Doubts that no view to come needs are dropped; notes of older generations, of a copyset that is
+ * equal, call nothing torn. */
 void doubt_forget_settled(struct agent *a);
-void doubt_forget_torn(struct agent *a, int group);
+void doubt_forget_torn(struct agent *a, int copyset);
 /* The copy here may be torn. */
-bool doubt_has_torn(const struct agent *a, int group);
-/* What is known here of the group's patches goes to `know`. living: the writer lives, and is storing there. */
-typedef void doubt_knows(struct agent *a, int group, uint32_t rank, uint32_t incarnation, const struct patch *patch,
+bool doubt_has_torn(const struct agent *a, int copyset);
+/* What is known here of the copyset's patches goes to `know`. living: the writer lives, and is storing there. */
+typedef void doubt_knows(struct agent *a, int copyset, uint32_t rank, uint32_t incarnation, const struct patch *patch,
                          bool living);
-void doubt_for_each(struct agent *a, int group, doubt_knows *know);
+void doubt_for_each(struct agent *a, int copyset, doubt_knows *know);
 /* All of them to the primary. */
-void doubt_tell_all(struct agent *a, int group);
+void doubt_tell_all(struct agent *a, int copyset);
 
 /* repair_claim.c */
 void claim_add(struct agent *a, struct repair *r, int copy, uint32_t rank, uint32_t incarnation,
@@ -91,31 +92,31 @@ void claim_receive(struct agent *a, int from, const struct wire *w);
 /* This copy may be torn there by a writer that does not come again: it gets the bytes of another, */
 bool claim_must_fetch(const struct repair *r, const struct claim *c);
 /* of this one, and these bytes; 0: there is none */
-int claim_whole_copy(const struct repair *r, const struct view_group *g, const struct claim *c, struct patch *bytes);
+int claim_whole_copy(const struct repair *r, const struct view_copyset *g, const struct claim *c, struct patch *bytes);
 /* The copy from which those that are filled get the bytes, instead of from this one; 0: this one. */
-int claim_copy_around(const struct repair *r, const struct view_group *g, const struct claim *c, struct patch *bytes);
+int claim_copy_around(const struct repair *r, const struct view_copyset *g, const struct claim *c, struct patch *bytes);
 /* What the others get of it. */
 struct patch claim_to_spread(const struct repair *r, const struct claim *c);
 /* The next block to fill ends before what the copy has from another one; false: it would begin in it, and is behind it now. */
 bool claim_goes_around(const struct repair *r, struct fill *f, uint64_t *end);
 
 /* repair_patch.c. Of the claim at r->at; false when a window is full. */
-bool patch_fetch_some(struct agent *a, int group);
-bool patch_spread_some(struct agent *a, int group);
+bool patch_fetch_some(struct agent *a, int copyset);
+bool patch_spread_some(struct agent *a, int copyset);
 /* WIRE_FETCH, WIRE_PATCH */
 void patch_answer(struct agent *a, int from, const struct wire *w);
 void patch_receive(struct agent *a, int from, const struct wire *w, const void *body);
 
 /* repair_fill.c. A view came: copies that were being filled go on where they are. */
-void fill_keep(struct repair *r, const struct view_group *g, bool was_primary);
-void fill_begin(struct agent *a, int group, struct fill *f);
+void fill_keep(struct repair *r, const struct view_copyset *g, bool was_primary);
+void fill_begin(struct agent *a, int copyset, struct fill *f);
 /* Send what may be sent now; true if it was something. */
-bool fill_step(struct agent *a, int group, struct fill *f);
+bool fill_step(struct agent *a, int copyset, struct fill *f);
 /* Bytes of another copy, an answer to WIRE_FETCH, for those that are filled. */
-void fill_around(struct agent *a, int group, const struct wire *w, const void *body);
+void fill_around(struct agent *a, int copyset, const struct wire *w, const void *body);
 /* WIRE_SNAP_HERE */
 void fill_receive_here(struct agent *a, int from, const struct wire *w);
-bool fill_all_here(const struct repair *r, const struct view_group *g);
+bool fill_all_here(const struct repair *r, const struct view_copyset *g);
 
 /* repair_filled.c: WIRE_SNAP_*, but for that one */
 void filled_receive(struct agent *a, int from, const struct wire *w, const void *body);

@@ -16,7 +16,7 @@ static bool window_is_open(const struct agent *a, int node)
     return peer->next - 1 - peer->acked < WINDOW;
 }
 
-static bool fills_are_open(const struct agent *a, const struct view_group *g)
+static bool fills_are_open(const struct agent *a, const struct view_copyset *g)
 {
     for (int i = 1; i < g->copies; i++)
         if (!g->copy[i].whole && !window_is_open(a, g->copy[i].node))
@@ -25,10 +25,10 @@ static bool fills_are_open(const struct agent *a, const struct view_group *g)
 }
 
 /* Ask for some of the bytes of the claim at r->at; false when the window is full. */
-bool patch_fetch_some(struct agent *a, int group)
+bool patch_fetch_some(struct agent *a, int copyset)
 {
-    struct repair *r = &a->repair[group];
-    const struct view_group *g = &a->view.group[group];
+    struct repair *r = &a->repair[copyset];
+    const struct view_copyset *g = &a->view.copyset[copyset];
     struct patch patch;
     int from = claim_copy_around(r, g, r->at, &patch);
     r->at->around = from > 0;
@@ -38,18 +38,18 @@ bool patch_fetch_some(struct agent *a, int group)
         r->at_offset = patch.len;
     for (int i = 1; i < g->copies && r->at->around; i++)
         if (!g->copy[i].whole && !r->fill[i].begun)
-            fill_begin(a, group, &r->fill[i]);
+            fill_begin(a, copyset, &r->fill[i]);
     for (; r->at_offset < patch.len; r->at_offset += WIRE_BODY_MAX) {
         if (!window_is_open(a, g->copy[from].node) || r->fetches >= WINDOW || (r->at->around && !fills_are_open(a, g)))
             return false;
         uint64_t left = patch.len - r->at_offset;
         struct wire w = {.type = WIRE_FETCH,
                          .flags = r->at->around ? WIRE_F_LIVING : 0,
-                         .slot = (uint16_t)group_slot(group),
+                         .slot = (uint16_t)copyset_slot(copyset),
                          .seg = patch.seg,
                          .offset = patch.offset + r->at_offset,
                          .count = (uint32_t)(left < WIRE_BODY_MAX ? left : WIRE_BODY_MAX),
-                         .step = group_class(group),
+                         .step = copyset_class(copyset),
                          .identity = g->generation};
         agent_tell(a, g->copy[from].node, &w, NULL);
         r->fetches++;
@@ -60,10 +60,10 @@ bool patch_fetch_some(struct agent *a, int group)
 }
 
 /* Send some of the primary's bytes of the claim at r->at to all other copies; false when a window is full. */
-bool patch_spread_some(struct agent *a, int group)
+bool patch_spread_some(struct agent *a, int copyset)
 {
-    struct repair *r = &a->repair[group];
-    const struct view_group *g = &a->view.group[group];
+    struct repair *r = &a->repair[copyset];
+    const struct view_copyset *g = &a->view.copyset[copyset];
     const struct patch patch = claim_to_spread(r, r->at);
     const struct store_copy *copy = store_copy(&a->store, patch.seg, patch.slot);
     if (r->at->living || !copy || !copy->base || patch.len > copy->bytes || patch.offset > copy->bytes - patch.len)
@@ -74,25 +74,26 @@ bool patch_spread_some(struct agent *a, int group)
                 return false;
         uint64_t left = patch.len - r->at_offset;
         struct wire w = {.type = WIRE_PATCH,
-                         .slot = (uint16_t)group_slot(group),
+                         .slot = (uint16_t)copyset_slot(copyset),
                          .seg = patch.seg,
                          .offset = patch.offset + r->at_offset,
                          .len = (uint32_t)(left < WIRE_BODY_MAX ? left : WIRE_BODY_MAX),
-                         .step = group_class(group),
+                         .step = copyset_class(copyset),
                          .identity = g->generation};
         struct chain_mark mark;
-        chain_send(a, group, &w, copy->base + w.offset, &mark);
+        chain_send(a, copyset, &w, copy->base + w.offset, &mark);
     }
     r->at = r->at->next;
     r->at_offset = 0;
     return true;
 }
 
-/* The group of a message about bytes, if it is of this generation; else -1. */
-static int group_of_message(const struct agent *a, const struct wire *w)
+/* The copyset of a message about bytes, if it is of this generation; else -1. */
+static int copyset_of_message(const struct agent *a, const struct wire *w)
 {
-    int group = w->step < CLASSES ? group_of(w->slot, w->step) : -1; /* also of a segment that was freed meanwhile */
-    return group >= 0 && a->view.group[group].generation == w->identity ? group : -1;
+    int copyset =
+        w->step < CLASSES ? copyset_of(w->slot, w->step) : -1; /* also of a segment that was freed meanwhile */
+    return copyset >= 0 && a->view.copyset[copyset].generation == w->identity ? copyset : -1;
 }
 
 void patch_answer(struct agent *a, int from, const struct wire *w)
@@ -107,7 +108,7 @@ void patch_answer(struct agent *a, int from, const struct wire *w)
                           .identity = w->identity};
     const struct store_copy *copy = store_copy(&a->store, w->seg, w->slot);
     const void *body = NULL;
-    if (group_of_message(a, w) < 0)
+    if (copyset_of_message(a, w) < 0)
         return;
     FAULT_POINT("push.patch_asked");
     if (w->count <= WIRE_BODY_MAX && repair_is_in_range(copy, w->offset, w->count)) {
@@ -119,23 +120,23 @@ void patch_answer(struct agent *a, int from, const struct wire *w)
 
 void patch_receive(struct agent *a, int from, const struct wire *w, const void *body)
 {
-    int group = group_of_message(a, w);
-    if (group < 0)
+    int copyset = copyset_of_message(a, w);
+    if (copyset < 0)
         return;
-    struct repair *r = &a->repair[group];
-    const struct view_group *g = &a->view.group[group];
+    struct repair *r = &a->repair[copyset];
+    const struct view_copyset *g = &a->view.copyset[copyset];
     bool answer = w->count == PATCH_ANSWER;
     if (answer ? r->phase != PHASE_FETCH || r->fetches == 0 || view_copy_at(g, from) < 1
-               : !chain_is_before(a, group, from))
+               : !chain_is_before(a, copyset, from))
         return;
     const struct store_copy *copy = store_copy(&a->store, w->seg, w->slot);
     FAULT_POINT("push.patch_received");
     if (answer && w->flags & WIRE_F_LIVING && w->len)
-        fill_around(a, group, w, body);
+        fill_around(a, copyset, w, body);
     else if (repair_is_in_range(copy, w->offset, w->len))
         words_store(copy->base + w->offset, body, w->len);
     if (answer)
         r->fetches--;
     else
-        chain_relay(a, group, from, w, body);
+        chain_relay(a, copyset, from, w, body);
 }

@@ -30,10 +30,10 @@ void segments_decline(struct agent *a)
 keel_status segments_make_copies(struct agent *a, struct store_segment *s)
 {
     for (int slot = 0; slot < a->view.nodes; slot++) {
-        const struct view_group *g = &a->view.group[group_of(slot, s->redundancy)];
+        const struct view_copyset *g = &a->view.copyset[copyset_of(slot, s->redundancy)];
         if (view_copy_at(g, a->self) < 0)
             continue;
-        bool whole = g->copy[view_copy_at(g, a->self)].whole || repair_is_filled(a, group_of(slot, s->redundancy));
+        bool whole = g->copy[view_copy_at(g, a->self)].whole || repair_is_filled(a, copyset_of(slot, s->redundancy));
         keel_status status = whole || !a->declined ? store_make(&a->store, s, slot, g->generation) : KEEL_OK;
         if (status != KEEL_OK && whole)
             return status;
@@ -274,7 +274,7 @@ void segments_create(struct agent *a, struct proc *proc, const struct control *r
 static bool is_being_filled(const struct agent *a, uint32_t seg, int slot)
 {
     const struct store_segment *s = slot >= 0 && slot < a->view.nodes ? store_find(&a->store, seg) : NULL;
-    const struct view_group *g = s ? &a->view.group[group_of(slot, s->redundancy)] : NULL;
+    const struct view_copyset *g = s ? &a->view.copyset[copyset_of(slot, s->redundancy)] : NULL;
     int at = g ? view_copy_at(g, a->self) : -1;
     return at >= 0 && !g->copy[at].whole;
 }
@@ -307,8 +307,8 @@ static void forget(struct agent *a, uint32_t seg, uint64_t instance, keel_status
         a->freed_segment = seg;
         a->freed_instance = instance;
     }
-    for (int group = 0; group < agent_groups(a); group++)
-        dedup_pool_forget(&a->dedup[group], seg);
+    for (int copyset = 0; copyset < agent_copysets(a); copyset++)
+        dedup_pool_forget(&a->dedup[copyset], seg);
     store_free(&a->store, seg);
     strong_segment_freed(a, seg);
     health_stakes(a);
@@ -430,16 +430,16 @@ static void feed(struct agent *a, struct store_segment *s)
         agent_break(a, "no memory for a segment");
 }
 
-void segments_view_committed(struct agent *a, const struct view_group *before)
+void segments_view_committed(struct agent *a, const struct view_copyset *before)
 {
     for (struct store_segment *s = a->store.first; s; s = s->next) {
         if (s->starved)
             feed(a, s);
         for (int slot = 0; slot < a->view.nodes; slot++) {
-            int group = group_of(slot, s->redundancy);
-            const struct view_group *g = &a->view.group[group];
+            int copyset = copyset_of(slot, s->redundancy);
+            const struct view_copyset *g = &a->view.copyset[copyset];
             int at = view_copy_at(g, a->self);
-            if (g->generation == before[group].generation)
+            if (g->generation == before[copyset].generation)
                 continue;
             if (a->declined && at >= 0 && g->copy[at].whole && !s->copy[slot].base && !s->copy[slot].lost &&
                 g->lost_at != a->view.epoch && !s->starved)

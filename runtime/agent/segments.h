@@ -18,12 +18,12 @@ void segments_acked(struct agent *a);
 void segments_proc_gone(struct agent *a, const struct proc *proc);
 /* There is no memory for a copy that is to be filled here: it is filled elsewhere, if anywhere, and this node keeps what it has. */
 void segments_decline(struct agent *a);
-/* This node's copies of a segment for the groups it holds in the current view. */
+/* This node's copies of a segment for the copysets it holds in the current view. */
 keel_status segments_make_copies(struct agent *a, struct store_segment *s);
-/* After a view change: drop, mark and register copies as the groups say now. before: the groups of the old view. */
+/* After a view change: drop, mark and register copies as the copysets say now. before: the copysets of the old view. */
 /* Who is born is told what segments there are, before anything else. */
 void segments_meet(struct agent *a, const struct view_event *events, int n);
-void segments_view_committed(struct agent *a, const struct view_group *before);
+void segments_view_committed(struct agent *a, const struct view_copyset *before);
 /* Segments whose allocation was complete after so many allocations and frees. */
 uint32_t segments_complete(const struct agent *a, uint64_t instances);
 void segments_fini(struct agent *a);

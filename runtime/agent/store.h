@@ -1,5 +1,5 @@
 /* The node's part of the global memory: its copies of slots' parts of segments, each a piece of memory that the owner can
- * pass to its ranks, registered with the transport under the generation of its group's route. */
+ * pass to its ranks, registered with the transport under the generation of its copyset's route. */
 #ifndef KEEL_AGENT_STORE_H
 #define KEEL_AGENT_STORE_H
 

@@ -21,7 +21,7 @@ struct check {
     struct check *next;
     struct conn *conn;
     struct wire request;
-    int group;
+    int copyset;
     uint64_t generation;
     uint64_t round; /* answers to another one do not count */
     int awaited;    /* answers of this round; 0: it is to be asked again, at again_at */
@@ -85,7 +85,7 @@ static void finish(struct agent *a, struct check *k, int status)
 /* What is open is read, and the next copy asked; it passes the question on. */
 static void ask(struct agent *a, struct check *k)
 {
-    const struct view_group *g = &a->view.group[k->group];
+    const struct view_copyset *g = &a->view.copyset[k->copyset];
     const uint8_t *memory = memory_of(a, &k->request, k->request.count);
     if (!memory) { /* freed meanwhile */
         finish(a, k, WIRE_RETRY);
@@ -115,7 +115,7 @@ bool strong_waits_for(const struct agent *a, int node)
 {
     int looks = LOOKS;
     for (const struct check *k = a->checks; k && looks-- > 0; k = k->next) {
-        const struct view_group *g = &a->view.group[k->group];
+        const struct view_copyset *g = &a->view.copyset[k->copyset];
         int place = k->awaited ? view_copy_at(g, node) : -1;
         if (place > 0 && g->copy[place].whole && agent_acked(a, g->copy[1].node, k->asked) == (place > 1))
             return true;
@@ -123,7 +123,7 @@ bool strong_waits_for(const struct agent *a, int node)
     return false;
 }
 
-void strong_request(struct agent *a, struct conn *c, const struct wire *w, int group)
+void strong_request(struct agent *a, struct conn *c, const struct wire *w, int copyset)
 {
     struct check *k = malloc(sizeof *k + w->count);
     if (!k) {
@@ -133,8 +133,8 @@ void strong_request(struct agent *a, struct conn *c, const struct wire *w, int g
     *k = (struct check){.next = a->checks,
                         .conn = c,
                         .request = *w,
-                        .group = group,
-                        .generation = a->view.group[group].generation,
+                        .copyset = copyset,
+                        .generation = a->view.copyset[copyset].generation,
                         .again_ns = AGAIN_FIRST_NS};
     for (unsigned i = 0; i < words_of(w, w->count); i++)
         k->open[i / 64] |= (uint64_t)1 << (i % 64);
@@ -193,7 +193,7 @@ void strong_view_committed(struct agent *a)
 {
     for (struct check *k = a->checks, *next; k; k = next) {
         next = k->next;
-        if (a->view.group[k->group].generation != k->generation)
+        if (a->view.copyset[k->copyset].generation != k->generation)
             finish(a, k, WIRE_RETRY);
     }
 }
@@ -228,9 +228,9 @@ void strong_asked(struct agent *a, int from, const struct wire *w, const void *b
 {
     const struct store_segment *s = w->slot < a->view.nodes ? store_find(&a->store, w->seg) : NULL;
     const uint8_t *memory = memory_of(a, w, w->len);
-    int group = s ? group_of(w->slot, s->redundancy) : -1;
-    if (!memory || w->len > WIRE_BODY_MAX || a->view.group[group].generation != w->identity ||
-        !chain_is_before(a, group, from))
+    int copyset = s ? copyset_of(w->slot, s->redundancy) : -1;
+    if (!memory || w->len > WIRE_BODY_MAX || a->view.copyset[copyset].generation != w->identity ||
+        !chain_is_before(a, copyset, from))
         return; /* freed, or the primary learns of a view that ends this, too */
     uint64_t differs[MAP_WORDS] = {0};
     unsigned words = words_of(w, w->len);
@@ -241,6 +241,6 @@ void strong_asked(struct agent *a, int from, const struct wire *w, const void *b
     }
     struct wire answer = {.type = WIRE_COMPARED, .slot = w->slot, .a = w->a, .len = map_bytes(words)};
     FAULT_POINT("strong.compared");
-    agent_tell(a, a->view.group[group].copy[0].node, &answer, differs);
-    chain_relay(a, group, from, w, body);
+    agent_tell(a, a->view.copyset[copyset].copy[0].node, &answer, differs);
+    chain_relay(a, copyset, from, w, body);
 }

@@ -13,7 +13,7 @@ enum {
     HASH = 32,                      /* bytes */
     TRIES = 12,                     /* of a block that differs */
     AGAIN_NS = 25 * KEEL_NS_PER_MS, /* between them */
-    WAITS = 1200,                   /* of as long, for groups that are being made equal */
+    WAITS = 1200,                   /* of as long, for copysets that are being made equal */
     SILENCES = 3,                   /* of ANSWER_NS: then it is over */
     BYTES_ASKED = 1,                /* WIRE_HASH, status: not the hash, the bytes themselves */
 };
@@ -46,7 +46,7 @@ struct verify {
     struct said said[COPIES_MAX];
     uint64_t again_at; /* asked: it is asked again then; else: it is asked then */
     int tries;
-    int waits, silences; /* of the whole audit: for groups to be made equal, for answers */
+    int waits, silences; /* of the whole audit: for copysets to be made equal, for answers */
     bool changed;        /* between tries */
     /* what there was */
     uint64_t bytes, single, busy; /* compared; parts with one copy; blocks that could not be compared */
@@ -147,7 +147,7 @@ static void look(const struct agent *a, const struct wire *w, struct said *said)
     const struct store_copy *copy = store_copy(&a->store, w->seg, w->slot);
     said->here = true;
     said->status = !copy ? KEEL_ERR_STATE : copy->lost ? KEEL_ERR_DATA_LOST : KEEL_OK;
-    said->generation = s ? a->view.group[group_of(w->slot, s->redundancy)].generation : 0;
+    said->generation = s ? a->view.copyset[copyset_of(w->slot, s->redundancy)].generation : 0;
     said->len = 0;
     if (said->status != KEEL_OK || w->offset > copy->bytes || w->count > copy->bytes - w->offset ||
         w->count > (w->status == BYTES_ASKED ? (uint32_t)WIRE_BODY_MAX : VERIFY_BLOCK))
@@ -161,7 +161,7 @@ static void look(const struct agent *a, const struct wire *w, struct said *said)
     }
 }
 
-static void ask(struct agent *a, struct verify *v, const struct view_group *g, uint32_t len)
+static void ask(struct agent *a, struct verify *v, const struct view_copyset *g, uint32_t len)
 {
     struct wire w = {.type = WIRE_HASH,
                      .slot = (uint16_t)v->slot,
@@ -202,17 +202,17 @@ static void go_on(struct agent *a, struct verify *v)
             v->slot = -1;
             next_part(a, v);
         }
-        const struct view_group *g = &a->view.group[group_of(v->slot, s->redundancy)];
+        const struct view_copyset *g = &a->view.copyset[copyset_of(v->slot, s->redundancy)];
         uint64_t bytes = layout_copy_bytes(s->bytes_per_rank, (uint64_t)a->view.slot_ranks[v->slot]);
         uint32_t len = block_len(v, bytes);
         if (g->copies < 2 || len == 0) {
             v->single += g->copies < 2 && s->redundancy > 0;
             next_part(a, v);
-        } else if (g->mode != GROUP_DIRECT && v->waits++ < WAITS) {
+        } else if (g->mode != COPYSET_DIRECT && v->waits++ < WAITS) {
             v->asked = false;
             v->again_at = a->now + AGAIN_NS;
             return;
-        } else if (g->mode != GROUP_DIRECT) {
+        } else if (g->mode != COPYSET_DIRECT) {
             call_busy(a, v);
             finish(a, v);
             return;

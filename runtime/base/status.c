@@ -1,6 +1,6 @@
 #include "keel/status.h"
 
-#define KEEL_EXPORT __attribute__((visibility("default")))
+#include "runtime/base/export.h"
 
 KEEL_EXPORT const char *keel_status_text(keel_status status)
 {

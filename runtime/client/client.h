@@ -223,10 +223,10 @@ struct client {
     bool drawing;     /* some thread draws a task */
     bool task_broken; /* an accumulate of it may have taken effect in part: it is run again from its beginning */
     struct task_steps {
-        int group;
+        int copyset;
         uint32_t steps;
-    } * task_steps; /* [task_groups] operations of the task towards each group */
-    int task_groups, task_groups_max;
+    } * task_steps; /* [task_copysets] operations of the task towards each copyset */
+    int task_copysets, task_copysets_max;
     struct coll coll; /* groups and their collectives */
     struct mail mail;
     struct hall hall;
@@ -434,15 +434,15 @@ keel_status taskpool_free(struct client *c, keel_taskpool *pool, bool *gone);
 keel_status taskpool_reset(struct client *c, keel_taskpool *pool);
 keel_status task_next(struct client *c, keel_taskpool *pool, int64_t *task);
 keel_status task_commit(struct client *c, keel_taskpool *pool, int64_t task);
-/* The number of the task's next operation towards the group; -1: out of memory. */
-int64_t task_step(struct client *c, int group);
-/* Wait until no accumulate of the task to the group is under way; -1: none at all. Lock held. */
-void task_rest(struct client *c, int group);
-/* Wait for the turn of the task's next accumulate to the rank's part: those to a group come one after the other. Lock held.
- * errors    KEEL_ERR_STATE: nothing more of the task is accepted. */
+/* The number of the task's next operation towards the copyset; -1: out of memory. */
+int64_t task_step(struct client *c, int copyset);
+/* Wait until no accumulate of the task to the copyset is under way; -1: none at all. Lock held. */
+void task_rest(struct client *c, int copyset);
+/* Wait for the turn of the task's next accumulate to the rank's part: those to a copyset come one after the other. Lock
+ * held. errors    KEEL_ERR_STATE: nothing more of the task is accepted. */
 keel_status task_turn(struct client *c, const struct keel_segment *s, int rank);
 /* Make the operation one of the task's. */
 void task_mark(const struct client *c, struct op *op);
 /* It has not taken effect, and never will. */
-void task_unstep(struct client *c, int group);
+void task_unstep(struct client *c, int copyset);
 #endif

@@ -144,7 +144,7 @@ static void scan(struct client *c, uint64_t now)
             give_up(op);
             continue;
         }
-        if (op->planned && !op->replan && page_tag(c->page, op->group) != op->route.tag)
+        if (op->planned && !op->replan && page_tag(c->page, op->copyset) != op->route.tag)
             op->replan = true;
         ask_about(c, op, now);
         op_advance(op, now);

@@ -2,8 +2,8 @@
  * ordered pair of the ranks that started on the node, then boards, on which groups of them meet (collectives/board.h); made by the agent,
  * mapped by the ranks. Only the first life of a rank uses it: a ring that somebody died over is never used again, and who takes a
  * dead rank's place goes through the agent. */
-#ifndef KEEL_PROTOCOL_HALL_H
-#define KEEL_PROTOCOL_HALL_H
+#ifndef KEEL_HALL_HALL_H
+#define KEEL_HALL_HALL_H
 
 #include "collectives/board.h"
 #include "runtime/wire/page.h"

@@ -1,8 +1,8 @@
 /* Connect data of every connection to an agent. mac covers all before it under the job's secret. A sender counts its
  * attempts to reach a node, and the receiver takes each number once, in rising order: a recorded hello opens nothing
  * (docs/adr/0024-attempts-that-count-up.md). */
-#ifndef KEEL_CHANNEL_HELLO_H
-#define KEEL_CHANNEL_HELLO_H
+#ifndef KEEL_NET_HELLO_H
+#define KEEL_NET_HELLO_H
 
 #include <assert.h>
 #include <stdbool.h>
@@ -11,8 +11,8 @@
 
 #include "runtime/net/transport.h"
 
-#define WIRE_HELLO_MAGIC 0x6b65656c68690003ull
-struct wire_hello {
+#define HELLO_MAGIC 0x6b65656c68690003ull
+struct hello {
     uint64_t magic;
     uint64_t job;
     uint64_t incarnation; /* of the agent, or of the rank */
@@ -24,13 +24,13 @@ struct wire_hello {
     uint64_t attempt; /* from 1, of this sender to this node */
     uint8_t mac[32];
 };
-static_assert(sizeof(struct wire_hello) <= TP_HELLO_MAX, "fits the connect data");
+static_assert(sizeof(struct hello) <= TP_HELLO_MAX, "fits the connect data");
 
 /* Fill magic and mac. The secret has 32 bytes. */
-void wire_hello_sign(struct wire_hello *hello, const uint8_t secret[32]);
+void hello_sign(struct hello *hello, const uint8_t secret[32]);
 /* Whoever made it knows the secret and meant this incarnation of this agent; out then holds it. */
-bool wire_hello_open(const void *data, size_t len, const uint8_t secret[32], uint64_t job, int self,
-                     uint64_t incarnation, struct wire_hello *out);
+bool hello_open(const void *data, size_t len, const uint8_t secret[32], uint64_t job, int self, uint64_t incarnation,
+                struct hello *out);
 /* False for a number that was there before, or is older. last: the sender's newest, 0 at first. */
-bool wire_hello_is_new(const struct wire_hello *hello, uint64_t *last);
+bool hello_is_new(const struct hello *hello, uint64_t *last);
 #endif

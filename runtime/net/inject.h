@@ -4,8 +4,8 @@
  *
  * The inner tp's behaviour is otherwise unchanged. Time is counted in polls of this tp, so runs repeat exactly over
  * `mem`. */
-#ifndef KEEL_TRANSPORT_INJECT_H
-#define KEEL_TRANSPORT_INJECT_H
+#ifndef KEEL_NET_INJECT_H
+#define KEEL_NET_INJECT_H
 
 #include "runtime/base/rng.h"
 #include "runtime/net/transport.h"

@@ -1,6 +1,6 @@
 /* What the TCP sockets of the transports have in common. */
-#ifndef KEEL_TRANSPORT_SOCK_H
-#define KEEL_TRANSPORT_SOCK_H
+#ifndef KEEL_NET_SOCK_H
+#define KEEL_NET_SOCK_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -23,8 +23,8 @@
  *  batches    events of one tp_poll may still name an ep destroyed while working on that batch; its memory lives until
  *             the next tp_poll.
  */
-#ifndef KEEL_TRANSPORT_H
-#define KEEL_TRANSPORT_H
+#ifndef KEEL_NET_TRANSPORT_H
+#define KEEL_NET_TRANSPORT_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -9,8 +9,8 @@
  *
  * A way that fails is tried again, later each time. Its owner says when it is wanted, and what the connection begins with.
  * Pure but for the transport it is given; not thread-safe. */
-#ifndef KEEL_TRANSPORT_WAY_H
-#define KEEL_TRANSPORT_WAY_H
+#ifndef KEEL_NET_WAY_H
+#define KEEL_NET_WAY_H
 
 #include "runtime/base/clock.h"
 #include "runtime/net/transport.h"

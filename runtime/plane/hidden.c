@@ -27,7 +27,7 @@ static void died(struct plane *p, struct process *k, int signal)
     struct upcall *u = queue_upcall_new(p, UPCALL_HIDDEN_DEATH);
     if (!u)
         return;
-    u->slot = k->proc->id;
+    u->seat = k->proc->id;
     u->pid = k->owner;
     u->code = signal;
     queue_upcall(p, u);

@@ -55,7 +55,7 @@ enum command_type {
 struct command {
     struct command *next;
     enum command_type type;
-    int slot, rank, pid, fd, code, signal;
+    int seat, rank, pid, fd, code, signal;
     uint32_t incarnation;
     uint64_t epoch, value;
     int n;
@@ -90,7 +90,7 @@ enum upcall_type {
 struct upcall {
     struct upcall *next;
     enum upcall_type type;
-    int slot, rank, code, pid;
+    int seat, rank, code, pid;
     uint32_t incarnation;
     uint64_t epoch;
     int *rank_node;

@@ -130,7 +130,7 @@ static bool ends_job(struct plane *p, const struct proc *proc, int signal_number
         return false;
     struct upcall *u = queue_upcall_new(p, UPCALL_PLAIN_DEATH);
     if (u) {
-        u->slot = proc->id;
+        u->seat = proc->id;
         queue_upcall(p, u);
     }
     return true;
@@ -250,7 +250,7 @@ void procs_assign(void *user, struct proc *proc, int rank, uint32_t incarnation)
     struct upcall *u = queue_upcall_new(p, k ? UPCALL_ASSIGNED : UPCALL_RESPAWN);
     if (!u)
         return;
-    u->slot = k ? proc->id : -1;
+    u->seat = k ? proc->id : -1;
     u->rank = rank;
     u->incarnation = incarnation;
     queue_upcall(p, u);
@@ -304,7 +304,7 @@ unsigned procs_look_at(void *user, const struct proc *proc, uint64_t *ticks)
 void procs_started(struct plane *p, const struct command *c)
 {
     struct process *k = calloc(1, sizeof *k);
-    struct proc *proc = ranks_started(&p->agent, c->slot);
+    struct proc *proc = ranks_started(&p->agent, c->seat);
     struct epoll_event ev = {.events = EPOLLIN, .data.ptr = k};
     if (k)
         *k = (struct process){
@@ -325,7 +325,7 @@ void procs_started(struct plane *p, const struct command *c)
 
 void procs_exited(struct plane *p, const struct command *c)
 {
-    struct proc *proc = ranks_find(&p->agent, c->slot);
+    struct proc *proc = ranks_find(&p->agent, c->seat);
     struct process *k = proc ? of_proc(p, proc) : NULL;
     if (!k)
         return;

@@ -37,17 +37,17 @@ void queue_command(struct plane *p, const struct command *c)
     ring(p->command_fd);
 }
 
-keel_status plane_process_started(struct plane *p, int slot, int rank, uint32_t incarnation, int pid, int fd)
+keel_status plane_process_started(struct plane *p, int seat, int rank, uint32_t incarnation, int pid, int fd)
 {
     struct command c = {
-        .type = COMMAND_PROCESS_STARTED, .slot = slot, .rank = rank, .incarnation = incarnation, .pid = pid, .fd = fd};
+        .type = COMMAND_PROCESS_STARTED, .seat = seat, .rank = rank, .incarnation = incarnation, .pid = pid, .fd = fd};
     queue_command(p, &c);
     return KEEL_OK;
 }
 
-void plane_process_exited(struct plane *p, int slot, int code, int signal)
+void plane_process_exited(struct plane *p, int seat, int code, int signal)
 {
-    struct command c = {.type = COMMAND_PROCESS_EXITED, .slot = slot, .code = code, .signal = signal};
+    struct command c = {.type = COMMAND_PROCESS_EXITED, .seat = seat, .code = code, .signal = signal};
     queue_command(p, &c);
 }
 
@@ -145,7 +145,7 @@ static void upcall_run(struct plane *p, const struct upcall *u)
     const struct plane_callbacks *cb = &p->callbacks;
     switch (u->type) {
     case UPCALL_ASSIGNED:
-        cb->assigned(cb->user, u->slot, u->rank, u->incarnation);
+        cb->assigned(cb->user, u->seat, u->rank, u->incarnation);
         break;
     case UPCALL_RESPAWN:
         cb->respawn(cb->user, u->rank, u->incarnation);
@@ -172,10 +172,10 @@ static void upcall_run(struct plane *p, const struct upcall *u)
         cb->waits(cb->user, u->text);
         break;
     case UPCALL_HIDDEN_DEATH:
-        cb->hidden_death(cb->user, u->slot, u->pid, u->code);
+        cb->hidden_death(cb->user, u->seat, u->pid, u->code);
         break;
     case UPCALL_PLAIN_DEATH:
-        cb->plain_death(cb->user, u->slot);
+        cb->plain_death(cb->user, u->seat);
         break;
     }
 }

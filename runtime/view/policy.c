@@ -20,8 +20,8 @@ static int nodes_apart(const struct view *v, int a, int b)
     return 0;
 }
 
-/* Of the node and each of the group's live copies. */
-static int apart_from_all(const struct view *v, const struct view_group *g, int node)
+/* Of the node and each of the copyset's live copies. */
+static int apart_from_all(const struct view *v, const struct view_copyset *g, int node)
 {
     int least = v->copies.levels;
     for (int i = 0; i < g->copies; i++)
@@ -30,7 +30,7 @@ static int apart_from_all(const struct view *v, const struct view_group *g, int 
     return least;
 }
 
-int policy_apart(const struct view *v, const struct view_group *g)
+int policy_apart(const struct view *v, const struct view_copyset *g)
 {
     int most = 0;
     for (int i = 0; i < g->copies; i++)
@@ -76,8 +76,8 @@ void policy_look(struct view *v)
 {
     memset(v->load, 0, (size_t)(CLASSES * members(v)) * sizeof *v->load);
     for (int g = 0; g < v->nodes * CLASSES; g++)
-        for (int i = 0; i < v->group[g].copies; i++)
-            policy_count(v, g, v->group[g].copy[i].node);
+        for (int i = 0; i < v->copyset[g].copies; i++)
+            policy_count(v, g, v->copyset[g].copy[i].node);
     for (int m = 0; m < members(v); m++)
         v->live[m] = -1;
     v->live_nodes = 0;
@@ -86,20 +86,20 @@ void policy_look(struct view *v)
             v->live[v->ring[place]] = v->live_nodes++;
 }
 
-void policy_count(struct view *v, int group, int node)
+void policy_count(struct view *v, int copyset, int node)
 {
-    v->load[(int)group_class(group) * members(v) + node]++;
+    v->load[(int)copyset_class(copyset) * members(v) + node]++;
 }
 
 /* ---- a further copy ---- */
 
-/* It takes no copy to be filled. A group that starts again has nothing to fill. */
-static bool is_full(const struct view *v, const struct view_group *g, int node)
+/* It takes no copy to be filled. A copyset that starts again has nothing to fill. */
+static bool is_full(const struct view *v, const struct view_copyset *g, int node)
 {
     return v->full[node] && g->copies > 0;
 }
 
-static bool can_have(const struct view *v, const struct view_group *g, int node)
+static bool can_have(const struct view *v, const struct view_copyset *g, int node)
 {
     return v->alive[node] && !is_full(v, g, node) && view_copy_at(g, node) < 0;
 }
@@ -119,12 +119,12 @@ static int ring_distance(const struct view *v, int a, int b)
     return there < v->live_nodes - there ? there : v->live_nodes - there;
 }
 
-static struct candidate consider(const struct view *v, int group, int node)
+static struct candidate consider(const struct view *v, int copyset, int node)
 {
-    const struct view_group *g = &v->group[group];
+    const struct view_copyset *g = &v->copyset[copyset];
     struct candidate c = {.node = node, .apart = apart_from_all(v, g, node), .idle = v->spare_free[node]};
-    c.load = v->load[(int)group_class(group) * members(v) + node];
-    int first = g->copies ? g->copy[0].node : group_slot(group);
+    c.load = v->load[(int)copyset_class(copyset) * members(v) + node];
+    int first = g->copies ? g->copy[0].node : copyset_slot(copyset);
     c.order = (node - first + members(v)) % members(v);
     if (v->live[node] < 0)
         return c;
@@ -150,28 +150,28 @@ static bool is_better(const struct candidate *a, const struct candidate *b)
     return a->order < b->order;
 }
 
-static int farthest_copy(const struct view *v, int group)
+static int farthest_copy(const struct view *v, int copyset)
 {
     struct candidate best = {.node = -1};
     for (int m = 0; m < members(v); m++) {
-        if (!can_have(v, &v->group[group], m))
+        if (!can_have(v, &v->copyset[copyset], m))
             continue;
-        struct candidate c = consider(v, group, m);
+        struct candidate c = consider(v, copyset, m);
         if (best.node < 0 || is_better(&c, &best))
             best = c;
     }
     return best.node;
 }
 
-static int next_copy(const struct view *v, int group)
+static int next_copy(const struct view *v, int copyset)
 {
-    const struct view_group *g = &v->group[group];
-    int first = g->copies ? g->copy[0].node : group_slot(group), best = -1, best_cost = 0;
+    const struct view_copyset *g = &v->copyset[copyset];
+    int first = g->copies ? g->copy[0].node : copyset_slot(copyset), best = -1, best_cost = 0;
     for (int k = g->copies ? 1 : 0; k < members(v); k++) {
         int m = (first + k) % members(v);
         if (!can_have(v, g, m))
             continue;
-        /* groups of one copy cost only who allocates there */
+        /* copysets of one copy cost only who allocates there */
         int cost = v->spare_free[m] ? 4 * CLASSES * v->nodes : 0;
         for (int c = 1; c < CLASSES; c++)
             cost += v->load[c * members(v) + m];
@@ -183,21 +183,21 @@ static int next_copy(const struct view *v, int group)
     return best;
 }
 
-int policy_copy(const struct view *v, int group)
+int policy_copy(const struct view *v, int copyset)
 {
-    int home = v->home[group_slot(group)];
-    if (home >= 0 && can_have(v, &v->group[group], home))
+    int home = v->home[copyset_slot(copyset)];
+    if (home >= 0 && can_have(v, &v->copyset[copyset], home))
         return home;
-    return v->copies.at == COPIES_AT_NEXT ? next_copy(v, group) : farthest_copy(v, group);
+    return v->copies.at == COPIES_AT_NEXT ? next_copy(v, copyset) : farthest_copy(v, copyset);
 }
 
 /* ---- evenness ---- */
 
-/* May the group's k-th copy, which was placed in this view, be on this node just as well? */
-static bool may_move(const struct view *v, int group, int k, int node)
+/* May the copyset's k-th copy, which was placed in this view, be on this node just as well? */
+static bool may_move(const struct view *v, int copyset, int k, int node)
 {
-    const struct view_group *g = &v->group[group];
-    struct view_group others = *g;
+    const struct view_copyset *g = &v->copyset[copyset];
+    struct view_copyset others = *g;
     others.copies--;
     others.copy[k] = g->copy[others.copies];
     int at = g->copy[k].node;
@@ -206,17 +206,17 @@ static bool may_move(const struct view *v, int group, int k, int node)
 }
 
 /* It is not what its ranks' node has. */
-static bool is_free_to_move(const struct view *v, int group, int k)
+static bool is_free_to_move(const struct view *v, int copyset, int k)
 {
-    const struct view_copy *copy = &v->group[group].copy[k];
-    return !copy->whole && copy->placed == v->epoch && copy->node != v->home[group_slot(group)];
+    const struct view_copy *copy = &v->copyset[copyset].copy[k];
+    return !copy->whole && copy->placed == v->epoch && copy->node != v->home[copyset_slot(copyset)];
 }
 
-/* A group moves once on a way: two of its copies could meet. */
-static bool moves_already(const struct view_step *way, int node, int group)
+/* A copyset moves once on a way: two of its copies could meet. */
+static bool moves_already(const struct view_step *way, int node, int copyset)
 {
     for (; way[node].from >= 0; node = way[node].from)
-        if (way[node].group == group)
+        if (way[node].copyset == copyset)
             return true;
     return false;
 }
@@ -226,7 +226,7 @@ static void take_way(struct view *v, int redundancy, int last)
 {
     int *load = &v->load[redundancy * members(v)], node = last;
     for (const struct view_step *s = &v->way[node]; s->from >= 0; node = s->from, s = &v->way[node])
-        v->group[s->group].copy[s->copy].node = node;
+        v->copyset[s->copyset].copy[s->copy].node = node;
     load[node]--;
     load[last]++;
 }
@@ -242,13 +242,13 @@ static bool relieve(struct view *v, int redundancy, int start)
     for (v->queue[last++] = start; first < last; first++) {
         int at = v->queue[first];
         for (int s = 0; s < v->nodes; s++) {
-            int group = group_of(s, (unsigned)redundancy), k = view_copy_at(&v->group[group], at);
-            if (k < 0 || !is_free_to_move(v, group, k) || moves_already(v->way, at, group))
+            int copyset = copyset_of(s, (unsigned)redundancy), k = view_copy_at(&v->copyset[copyset], at);
+            if (k < 0 || !is_free_to_move(v, copyset, k) || moves_already(v->way, at, copyset))
                 continue;
             for (int m = 0; m < members(v); m++) {
-                if (v->way[m].from != -2 || !may_move(v, group, k, m))
+                if (v->way[m].from != -2 || !may_move(v, copyset, k, m))
                     continue;
-                v->way[m] = (struct view_step){.from = at, .group = group, .copy = k};
+                v->way[m] = (struct view_step){.from = at, .copyset = copyset, .copy = k};
                 v->queue[last++] = m;
                 if (load[m] > load[start] - 2)
                     continue;
@@ -263,8 +263,8 @@ static bool relieve(struct view *v, int redundancy, int start)
 static bool anything_is_free_to_move(const struct view *v, int redundancy)
 {
     for (int s = 0; s < v->nodes; s++)
-        for (int k = 0, group = group_of(s, (unsigned)redundancy); k < v->group[group].copies; k++)
-            if (is_free_to_move(v, group, k))
+        for (int k = 0, copyset = copyset_of(s, (unsigned)redundancy); k < v->copyset[copyset].copies; k++)
+            if (is_free_to_move(v, copyset, k))
                 return true;
     return false;
 }
@@ -282,22 +282,22 @@ void policy_even(struct view *v)
 
 /* ---- the start ---- */
 
-static int next_first_copy(const struct view *v, int group, int i)
+static int next_first_copy(const struct view *v, int copyset, int i)
 {
-    int slot = group_slot(group);
+    int slot = copyset_slot(copyset);
     if (i < v->nodes)
         return (slot + i) % v->nodes;
     /* Too few computing nodes: spares keep what is missing. */
     return i < v->next_id ? i : -1;
 }
 
-int policy_first_copy(const struct view *v, int group, int i)
+int policy_first_copy(const struct view *v, int copyset, int i)
 {
     if (v->copies.at == COPIES_AT_NEXT)
-        return next_first_copy(v, group, i);
-    const struct view_group *g = &v->group[group];
-    int away = i * v->nodes / ((int)group_class(group) + 1);
-    int node = v->ring[(v->live[group_slot(group)] + away) % v->nodes];
+        return next_first_copy(v, copyset, i);
+    const struct view_copyset *g = &v->copyset[copyset];
+    int away = i * v->nodes / ((int)copyset_class(copyset) + 1);
+    int node = v->ring[(v->live[copyset_slot(copyset)] + away) % v->nodes];
     if (view_copy_at(g, node) >= 0)
         return -1; /* so few nodes */
     int apart = apart_from_all(v, g, node);
@@ -315,7 +315,7 @@ static int spare_apart(const struct view *v, int node, int spare)
     int least = v->copies.levels;
     for (int s = 0; s < v->nodes; s++)
         for (unsigned c = 1; c < CLASSES && v->home[s] == node; c++) {
-            int apart = apart_from_all(v, &v->group[group_of(s, c)], spare);
+            int apart = apart_from_all(v, &v->copyset[copyset_of(s, c)], spare);
             least = apart < least ? apart : least;
         }
     return least;

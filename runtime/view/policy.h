@@ -1,5 +1,5 @@
-/* Where copies go: the nodes that hold a group's copies, and the spare that takes over a dead node's ranks. Pure; every
- * agent computes the same from the same view.
+/* Where copies go: the nodes that hold a copyset's copies, and the spare that takes over a dead node's ranks. Pure;
+ * every agent computes the same from the same view.
  *
  * The *ring* has a place for each slot: its initial node, then the spare that took the ranks over. Nodes of one domain
  * (racks, say) stand side by side in it, else it has the order of the nodes' numbers.
@@ -25,20 +25,20 @@
 void policy_begin(struct view *v);
 /* Count copies and live nodes. What follows is of the view of this moment. */
 void policy_look(struct view *v);
-/* The node for another copy of the group, after policy_look. -1: every live node that has memory has one. */
-int policy_copy(const struct view *v, int group);
+/* The node for another copy of the copyset, after policy_look. -1: every live node that has memory has one. */
+int policy_copy(const struct view *v, int copyset);
 /* It has been put there. */
-void policy_count(struct view *v, int group, int node);
+void policy_count(struct view *v, int copyset, int node);
 /* What was placed in this view is made even, after the last policy_copy. */
 void policy_even(struct view *v);
-/* The i-th copy of the group at the start, or -1: policy_copy's matter, when all others have theirs. */
-int policy_first_copy(const struct view *v, int group, int i);
+/* The i-th copy of the copyset at the start, or -1: policy_copy's matter, when all others have theirs. */
+int policy_first_copy(const struct view *v, int copyset, int i);
 /* A live spare that holds no rank and has not been taken, for the node that died: in another domain than the copies left
  * of its slot, the lowest among equals; -1: none. */
 int policy_spare(const struct view *v, int node);
 /* It takes the dead node's place in the ring. */
 void policy_replace(struct view *v, int node, int spare);
-/* The highest level at which some two of the group's copies are in different domains, from 1 on; 0: none, they may all
- * fail together. */
-int policy_apart(const struct view *v, const struct view_group *g);
+/* The highest level at which some two of the copyset's copies are in different domains, from 1 on; 0: none, they may
+ * all fail together. */
+int policy_apart(const struct view *v, const struct view_copyset *g);
 #endif

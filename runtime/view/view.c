@@ -15,12 +15,12 @@ static int members(const struct view *v)
     return view_ids(v);
 }
 
-static int groups(const struct view *v)
+static int copysets(const struct view *v)
 {
     return v->nodes * CLASSES;
 }
 
-int view_copy_at(const struct view_group *g, int node)
+int view_copy_at(const struct view_copyset *g, int node)
 {
     for (int i = 0; i < g->copies; i++)
         if (g->copy[i].node == node)
@@ -28,7 +28,7 @@ int view_copy_at(const struct view_group *g, int node)
     return -1;
 }
 
-int view_whole_copies(const struct view_group *g)
+int view_whole_copies(const struct view_copyset *g)
 {
     int n = 0;
     for (int i = 0; i < g->copies; i++)
@@ -36,46 +36,46 @@ int view_whole_copies(const struct view_group *g)
     return n;
 }
 
-/* The one place where a group changes: a new generation, and the mode that its copies allow. */
-static void group_set_mode(const struct view *v, struct view_group *g, enum group_mode mode)
+/* The one place where a copyset changes: a new generation, and the mode that its copies allow. */
+static void copyset_set_mode(const struct view *v, struct view_copyset *g, enum copyset_mode mode)
 {
     assert(g->copies >= 1 && g->copy[0].whole);
-    assert(mode == GROUP_REPAIR || view_whole_copies(g) == g->copies);
+    assert(mode == COPYSET_REPAIR || view_whole_copies(g) == g->copies);
     g->mode = mode;
     g->generation = v->epoch;
 }
 
 /* A further copy, or the first one. False: node is -1. */
-static bool group_add(struct view *v, int group, int node, bool whole)
+static bool copyset_add(struct view *v, int copyset, int node, bool whole)
 {
-    struct view_group *g = &v->group[group];
+    struct view_copyset *g = &v->copyset[copyset];
     if (node < 0)
         return false;
     g->copy[g->copies++] = (struct view_copy){.node = node, .whole = whole, .placed = v->epoch};
-    group_set_mode(v, g, whole ? GROUP_DIRECT : GROUP_REPAIR);
-    policy_count(v, group, node);
+    copyset_set_mode(v, g, whole ? COPYSET_DIRECT : COPYSET_REPAIR);
+    policy_count(v, copyset, node);
     return true;
 }
 
-static bool group_lacks(const struct view *v, int group)
+static bool copyset_lacks(const struct view *v, int copyset)
 {
-    return v->group[group].copies <= (int)group_class(group);
+    return v->copyset[copyset].copies <= (int)copyset_class(copyset);
 }
 
 static void first_copies(struct view *v)
 {
-    for (int i = 0; i < groups(v); i++) {
-        v->group[i].copy[v->group[i].copies++] = (struct view_copy){.node = group_slot(i), .whole = true};
-        group_set_mode(v, &v->group[i], GROUP_DIRECT);
+    for (int i = 0; i < copysets(v); i++) {
+        v->copyset[i].copy[v->copyset[i].copies++] = (struct view_copy){.node = copyset_slot(i), .whole = true};
+        copyset_set_mode(v, &v->copyset[i], COPYSET_DIRECT);
     }
     policy_begin(v);
     policy_look(v);
-    for (int i = 0; i < groups(v); i++)
-        for (int k = 1; k <= (int)group_class(i); k++)
-            group_add(v, i, policy_first_copy(v, i, k), true);
+    for (int i = 0; i < copysets(v); i++)
+        for (int k = 1; k <= (int)copyset_class(i); k++)
+            copyset_add(v, i, policy_first_copy(v, i, k), true);
     policy_look(v);
-    for (int i = 0; i < groups(v); i++)
-        while (group_lacks(v, i) && group_add(v, i, policy_copy(v, i), true))
+    for (int i = 0; i < copysets(v); i++)
+        while (copyset_lacks(v, i) && copyset_add(v, i, policy_copy(v, i), true))
             ;
 }
 
@@ -110,7 +110,7 @@ bool view_init(struct view *v, enum view_policy policy, int nodes, int spares, i
     v->full = calloc((size_t)members(v), sizeof *v->full);
     v->born_at = calloc((size_t)members(v), sizeof *v->born_at);
     v->node_death = calloc((size_t)members(v), sizeof *v->node_death);
-    v->group = calloc((size_t)groups(v), sizeof *v->group);
+    v->copyset = calloc((size_t)copysets(v), sizeof *v->copyset);
     v->home = calloc((size_t)nodes, sizeof *v->home);
     v->rank = calloc((size_t)ranks, sizeof *v->rank);
     v->slot_ranks = calloc((size_t)nodes, sizeof *v->slot_ranks);
@@ -120,7 +120,7 @@ bool view_init(struct view *v, enum view_policy policy, int nodes, int spares, i
     v->way = calloc((size_t)members(v), sizeof *v->way);
     v->queue = calloc((size_t)members(v), sizeof *v->queue);
     if (!take_rule(v, copies) || !v->alive || !v->spare_free || !v->full || !v->born_at || !v->node_death ||
-        !v->group || !v->home || !v->rank || !v->slot_ranks || !v->ring || !v->load || !v->live || !v->way ||
+        !v->copyset || !v->home || !v->rank || !v->slot_ranks || !v->ring || !v->load || !v->live || !v->way ||
         !v->queue) {
         view_fini(v);
         return false;
@@ -147,7 +147,7 @@ void view_fini(struct view *v)
     free(v->full);
     free(v->born_at);
     free(v->node_death);
-    free(v->group);
+    free(v->copyset);
     free(v->home);
     free(v->rank);
     free(v->slot_ranks);
@@ -172,9 +172,9 @@ __attribute__((format(printf, 3, 4))) static void stop(struct view *v, int code,
     va_end(ap);
 }
 
-/* Take dead nodes out of the group. The first whole copy that is left becomes the primary; if there is none nothing is
- * left. True if a copy died. */
-static bool group_drop_dead(const struct view *v, struct view_group *g)
+/* Take dead nodes out of the copyset. The first whole copy that is left becomes the primary; if there is none nothing
+ * is left. True if a copy died. */
+static bool copyset_drop_dead(const struct view *v, struct view_copyset *g)
 {
     int kept = 0, before = g->copies;
     for (int i = 0; i < before; i++)
@@ -194,17 +194,18 @@ static bool group_drop_dead(const struct view *v, struct view_group *g)
     return true;
 }
 
-/* Nothing is left of the group: it starts again, and what it held is lost. */
-static void group_start_again(struct view *v, int group)
+/* Nothing is left of the copyset: it starts again, and what it held is lost. */
+static void copyset_start_again(struct view *v, int copyset)
 {
-    if (group_add(v, group, policy_copy(v, group), true)) /* else no node lives: nobody reads this */
-        v->group[group].lost_at = v->epoch;
+    if (copyset_add(v, copyset, policy_copy(v, copyset), true)) /* else no node lives: nobody reads this */
+        v->copyset[copyset].lost_at = v->epoch;
 }
 
 /* Place what is missing. */
-static void group_fill(struct view *v, int group)
+static void copyset_fill(struct view *v, int copyset)
 {
-    while (v->group[group].copies >= 1 && group_lacks(v, group) && group_add(v, group, policy_copy(v, group), false))
+    while (v->copyset[copyset].copies >= 1 && copyset_lacks(v, copyset) &&
+           copyset_add(v, copyset, policy_copy(v, copyset), false))
         ;
 }
 
@@ -320,20 +321,20 @@ static void stop_asked(struct view *v, const struct view_event *e)
  * local to their ranks; the old primary executes nothing from the submission of this event on. */
 static void restored(struct view *v, const struct view_event *e)
 {
-    if (e->a >= (uint32_t)groups(v))
+    if (e->a >= (uint32_t)copysets(v))
         return;
-    struct view_group *g = &v->group[e->a];
-    if (g->copies == 0 || g->mode != GROUP_REPAIR || g->generation != e->d)
+    struct view_copyset *g = &v->copyset[e->a];
+    if (g->copies == 0 || g->mode != COPYSET_REPAIR || g->generation != e->d)
         return;
     for (int i = 0; i < g->copies; i++)
         g->copy[i].whole = true;
-    int home = v->home[group_slot((int)e->a)], at = home >= 0 ? view_copy_at(g, home) : -1;
+    int home = v->home[copyset_slot((int)e->a)], at = home >= 0 ? view_copy_at(g, home) : -1;
     if (at > 0) {
         struct view_copy c = g->copy[at];
         memmove(&g->copy[1], &g->copy[0], (size_t)at * sizeof c);
         g->copy[0] = c;
     }
-    group_set_mode(v, g, GROUP_DIRECT);
+    copyset_set_mode(v, g, COPYSET_DIRECT);
 }
 
 /* What was being filled there is filled elsewhere, or missing. */
@@ -342,14 +343,14 @@ static void declined(struct view *v, const struct view_event *e)
     if (e->a >= (uint32_t)members(v))
         return;
     v->full[e->a] = true;
-    for (int i = 0; i < groups(v); i++) {
-        struct view_group *g = &v->group[i];
+    for (int i = 0; i < copysets(v); i++) {
+        struct view_copyset *g = &v->copyset[i];
         int at = view_copy_at(g, (int)e->a);
         if (at < 0 || g->copy[at].whole)
             continue;
         memmove(&g->copy[at], &g->copy[at + 1], (size_t)(g->copies - at - 1) * sizeof g->copy[0]);
         g->copies--;
-        group_set_mode(v, g, GROUP_REPAIR);
+        copyset_set_mode(v, g, COPYSET_REPAIR);
     }
 }
 
@@ -401,11 +402,11 @@ bool view_event_fences(const struct view_event *e, uint32_t rank, uint32_t incar
 /* A writer died: what it was writing may be in one copy and not in the others. */
 static void doubt_copies(struct view *v)
 {
-    for (int i = 0; i < groups(v); i++) {
-        struct view_group *g = &v->group[i];
+    for (int i = 0; i < copysets(v); i++) {
+        struct view_copyset *g = &v->copyset[i];
         g->doubted_at = v->epoch;
         if (g->copies > 1)
-            group_set_mode(v, g, GROUP_REPAIR);
+            copyset_set_mode(v, g, COPYSET_REPAIR);
     }
 }
 
@@ -467,13 +468,14 @@ void view_apply(struct view *v, uint64_t epoch, const struct view_event *events,
         if (events[i].type == VIEW_NODE_DEAD && events[i].a < (uint32_t)members(v))
             ranks_of_dead_node(v, (int)events[i].a);
     policy_look(v);
-    for (int i = 0; i < groups(v); i++)
-        if (group_drop_dead(v, &v->group[i])) {
-            if (v->group[i].copies == 0)
-                group_start_again(v, i);
+    for (int i = 0; i < copysets(v); i++)
+        if (copyset_drop_dead(v, &v->copyset[i])) {
+            if (v->copyset[i].copies == 0)
+                copyset_start_again(v, i);
             else
-                group_set_mode(v, &v->group[i],
-                               view_whole_copies(&v->group[i]) == v->group[i].copies ? v->group[i].mode : GROUP_REPAIR);
+                copyset_set_mode(v, &v->copyset[i],
+                                 view_whole_copies(&v->copyset[i]) == v->copyset[i].copies ? v->copyset[i].mode
+                                                                                           : COPYSET_REPAIR);
         }
     for (int i = 0; i < n; i++) {
         writer_died = writer_died || ends_a_writer(&events[i]);
@@ -482,8 +484,8 @@ void view_apply(struct view *v, uint64_t epoch, const struct view_event *events,
     if (writer_died)
         doubt_copies(v);
     policy_look(v);
-    for (int i = 0; i < groups(v); i++)
-        group_fill(v, i);
+    for (int i = 0; i < copysets(v); i++)
+        copyset_fill(v, i);
     policy_even(v);
     check_needed(v);
     check_finished(v);
@@ -520,9 +522,9 @@ enum view_stake view_stake(const struct view *v, int node, unsigned used)
         return STAKE_NONE;
     if (ends_job(v, node))
         return STAKE_JOB;
-    for (int group = 0; group < v->nodes * CLASSES; group++) {
-        const struct view_group *g = &v->group[group];
-        for (int i = 0; i < g->copies && used >> group_class(group) & 1; i++)
+    for (int copyset = 0; copyset < v->nodes * CLASSES; copyset++) {
+        const struct view_copyset *g = &v->copyset[copyset];
+        for (int i = 0; i < g->copies && used >> copyset_class(copyset) & 1; i++)
             if (g->copy[i].node == node && g->copy[i].whole && view_whole_copies(g) == 1)
                 return STAKE_DATA;
     }

@@ -1,8 +1,8 @@
 /* The view: who is alive, which node runs which rank, which nodes hold the copies of which data. Pure.
  *
  * The data of the ranks that start on one node form a *slot*. Slot s is that of initial node s; rank r always belongs to
- * slot rank[r].slot, wherever it runs. What a slot holds in segments of one redundancy class forms a *replica group*
- * (wire/layout.h): it is placed, promoted and filled as a whole. A group has a list of copies, the primary first.
+ * slot rank[r].slot, wherever it runs. What a slot holds in segments of one redundancy class forms a *copyset*
+ * (wire/layout.h): it is placed, promoted and filled as a whole. A copyset has a list of copies, the primary first.
  *
  * Every agent applies the same totally ordered events (detect/member.h) with view_apply, so all hold the same sequence
  * of views. After a node death
@@ -12,19 +12,19 @@
  *     or without a free spare, or in a program whose processes cannot be started again, the ranks stay dead,
  *   - a program that needs all its processes, and has not said that it goes on, ends in this same view,
  *   - missing copies are placed on other nodes (view/policy.h) and filled there,
- *   - a group none of whose copies was whole starts again on another node: what it held is lost.
+ *   - a copyset none of whose copies was whole starts again on another node: what it held is lost.
  * A node that has no memory for a new copy declines it, and gets no further ones; it keeps those that it has.
  * A node may be born later, under the next of the ids for which there is room: it is a free spare from that view on, like one that was there
  * from the start; what lacks copies then has them placed there in this same view. Ranks that were given up before stay dead.
  *
  *                     a writer dies or gives up; a copy is missing         all copies are whole and equal again
- *   GROUP_DIRECT ───────────────────────────────────────────────► GROUP_REPAIR ──────────────────► GROUP_DIRECT
+ *   DIRECT ─────────────────────────────────────────────────────► REPAIR ────────────────────────► DIRECT
  *                                                                  │      ▲ (VIEW_RESTORED, by the primary)
  *                                                                  └──────┘ another death: a new generation
  *
  * In DIRECT the copies are equal but for writes in progress, and writers write each of them. In REPAIR they write through
- * the primary (docs/protocols/replication.md). Every change of a group gives it a new generation, the epoch of the change;
- * group_set_mode is the only place that does so.
+ * the primary (docs/protocols/replication.md). Every change of a copyset gives it a new generation, the epoch of the
+ * change; copyset_set_mode is the only place that does so.
  */
 #ifndef KEEL_VIEW_VIEW_H
 #define KEEL_VIEW_VIEW_H
@@ -35,7 +35,7 @@
 #include "runtime/base/job_settings.h"
 #include "runtime/wire/layout.h"
 
-enum group_mode { GROUP_DIRECT, GROUP_REPAIR };
+enum copyset_mode { COPYSET_DIRECT, COPYSET_REPAIR };
 
 enum rank_state {
     RANK_RUNNING,
@@ -51,10 +51,10 @@ struct view_copy {
     uint64_t placed; /* epoch at which it came to this node */
 };
 
-struct view_group {
+struct view_copyset {
     int copies; /* at least 1 as long as a node lives */
     struct view_copy copy[COPIES_MAX];
-    enum group_mode mode;
+    enum copyset_mode mode;
     uint64_t generation; /* epoch of the last change */
     uint64_t lost_at;    /* epoch at which the last whole copy died: what was there before is gone; 0: never */
     uint64_t doubted_at; /* epoch of the last death (or doubt) of a writer */
@@ -88,22 +88,22 @@ struct view {
     bool *spare_free;         /* [ids] */
     bool *full;               /* [ids] has no memory for a further copy */
     struct view_node_death {
-        uint64_t epoch;       /* 0: it lives, or is unborn */
-        uint32_t evidence;    /* detect/member.h */
-    } * node_death;           /* [ids] */
-    uint64_t *born_at;        /* [ids] epoch; 0: there from the start, or unborn */
-    struct view_group *group; /* [nodes * CLASSES] */
-    int *home;                /* [nodes] the node that runs the slot's ranks, -1 when nobody does */
-    struct view_rank *rank;   /* [ranks] */
-    int *slot_ranks;          /* [nodes] ranks per slot */
-    struct copy_rule copies;  /* its array is the view's */
-    int *ring;                /* [nodes] who stands where in the ring by which copies are placed (policy.h) */
-    int *load;                /* [CLASSES][ids] scratch of policy.c: copies on each node, */
-    int *live;                /* [ids] its number among the live nodes of the ring, -1: none, */
-    int live_nodes;           /* and how many these are; */
+        uint64_t epoch;           /* 0: it lives, or is unborn */
+        uint32_t evidence;        /* detect/member.h */
+    } * node_death;               /* [ids] */
+    uint64_t *born_at;            /* [ids] epoch; 0: there from the start, or unborn */
+    struct view_copyset *copyset; /* [nodes * CLASSES] */
+    int *home;                    /* [nodes] the node that runs the slot's ranks, -1 when nobody does */
+    struct view_rank *rank;       /* [ranks] */
+    int *slot_ranks;              /* [nodes] ranks per slot */
+    struct copy_rule copies;      /* its array is the view's */
+    int *ring;                    /* [nodes] who stands where in the ring by which copies are placed (policy.h) */
+    int *load;                    /* [CLASSES][ids] scratch of policy.c: copies on each node, */
+    int *live;                    /* [ids] its number among the live nodes of the ring, -1: none, */
+    int live_nodes;               /* and how many these are; */
     struct view_step {
         int from; /* -1: the way begins here; -2: no way leads here */
-        int group, copy;
+        int copyset, copy;
     } * way;    /* [ids] how copies may move to get there, */
     int *queue; /* [ids] and the nodes that were reached */
     /* the end */
@@ -123,7 +123,7 @@ enum view_event_type {
     VIEW_RANK_DEAD = 16, /* a rank, b incarnation, c signal, 0: SIGNAL_HIDDEN */
     VIEW_RANK_DONE = 17, /* a rank, b incarnation, c exit code, d 1: with puts that were not complete */
     VIEW_RANK_LEFT = 18, /* a rank, b incarnation */
-    VIEW_RESTORED = 19,  /* a group, d its generation */
+    VIEW_RESTORED = 19,  /* a copyset, d its generation */
     VIEW_STOP = 20,      /* a exit code, b rank + 1 of who asked (0: the user) */
     VIEW_RANK_DOUBT =
         21, /* a rank, b incarnation: it lives, and gave up 1 + c operations that may still come, and, unless d is 1, be in
@@ -161,8 +161,8 @@ bool view_event_fences(const struct view_event *event, uint32_t rank, uint32_t i
 /* What a node's death would cost. used: bit c, there are data of redundancy class c. */
 enum view_stake { STAKE_NONE, STAKE_DATA, STAKE_JOB };
 enum view_stake view_stake(const struct view *v, int node, unsigned used);
-/* Copies of the group that hold every completed write. */
-int view_whole_copies(const struct view_group *g);
-/* Is the node one of the group's copies? Its place in the list, or -1. */
-int view_copy_at(const struct view_group *g, int node);
+/* Copies of the copyset that hold every completed write. */
+int view_whole_copies(const struct view_copyset *g);
+/* Is the node one of the copyset's copies? Its place in the list, or -1. */
+int view_copy_at(const struct view_copyset *g, int node);
 #endif

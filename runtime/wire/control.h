@@ -4,8 +4,8 @@
  * A tree of processes inherits KEEL_FD, the rank is one of them: the first that calls keel_init. So nothing is ever answered over KEEL_FD, where
  * any of them could take it. Who calls keel_init sends CONTROL_ENTER there with one end of a socket pair of its own, and over that the
  * agent hands it the control socket, or says who has it (enum control_entry). */
-#ifndef KEEL_CORE_CONTROL_H
-#define KEEL_CORE_CONTROL_H
+#ifndef KEEL_WIRE_CONTROL_H
+#define KEEL_WIRE_CONTROL_H
 
 #include <stdint.h>
 

@@ -1,6 +1,6 @@
 /* How the parts of a slot's ranks lie in one copy of a segment. Pure. */
-#ifndef KEEL_PROTOCOL_LAYOUT_H
-#define KEEL_PROTOCOL_LAYOUT_H
+#ifndef KEEL_WIRE_LAYOUT_H
+#define KEEL_WIRE_LAYOUT_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -53,17 +53,17 @@ static inline size_t layout_memory_bytes(size_t copy_bytes)
  * in the order of their allocation. */
 #define SEGMENT_GROUP_FIRST 0x80000000u
 
-/* The replica group of a slot and a redundancy class: what has its copies on the same nodes. */
-static inline int group_of(int slot, unsigned redundancy)
+/* The copyset of a slot and a redundancy class: what has its copies on the same nodes. */
+static inline int copyset_of(int slot, unsigned redundancy)
 {
     return slot * CLASSES + (int)redundancy;
 }
-static inline int group_slot(int group)
+static inline int copyset_slot(int copyset)
 {
-    return group / CLASSES;
+    return copyset / CLASSES;
 }
-static inline unsigned group_class(int group)
+static inline unsigned copyset_class(int copyset)
 {
-    return (unsigned)(group % CLASSES);
+    return (unsigned)(copyset % CLASSES);
 }
 #endif

@@ -1,6 +1,6 @@
 /* Limits that both ends of the data path must agree on, once. */
-#ifndef KEEL_PROTOCOL_LIMITS_H
-#define KEEL_PROTOCOL_LIMITS_H
+#ifndef KEEL_WIRE_LIMITS_H
+#define KEEL_WIRE_LIMITS_H
 
 #include <assert.h>
 

@@ -5,8 +5,8 @@
  * A mark is set behind the bytes that it stands for, and before the write counts as complete. Who takes the bytes reads the mark first: so it
  * has the bytes, or finds another mark when all writes are complete. Nobody sets marks before a process of the node has tracked a segment
  * (page.tracked): they would cost memory. */
-#ifndef KEEL_PROTOCOL_MARKS_H
-#define KEEL_PROTOCOL_MARKS_H
+#ifndef KEEL_WIRE_MARKS_H
+#define KEEL_WIRE_MARKS_H
 
 #include <stdatomic.h>
 

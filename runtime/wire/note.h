@@ -9,8 +9,8 @@
  *   whole   the copy has all bytes of the patch or none of them
  *   torn    it may have a part of them. A writer lets only one copy of a patch be torn at a time: `level` copies were whole,
  *           with the new bytes, before this one was touched. So of several that may be torn those of a lower level are not */
-#ifndef KEEL_PROTOCOL_NOTE_H
-#define KEEL_PROTOCOL_NOTE_H
+#ifndef KEEL_WIRE_NOTE_H
+#define KEEL_WIRE_NOTE_H
 
 #include <stdalign.h>
 #include <stdatomic.h>

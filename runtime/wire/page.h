@@ -1,14 +1,14 @@
 /* The view page: what an agent tells its ranks about the view, in shared memory (a memfd that ranks map read-only).
  * Written by the agent's data thread only.
  *
- * A *route* says where the copies of a replica group (wire/layout.h) are. Its tag is another number for every change,
+ * A *route* says where the copies of a copyset (wire/layout.h) are. Its tag is another number for every change,
  * so a rank never needs a lock: it reads the route, acts on it, compares the tag when the operation has completed, and
  * acts again if it changed. A route that comes back has another tag. From a prepare to the commit that follows, a route
  * that names a node which is cut off has the tag 0: nothing completes under it any more
  * (docs/protocols/replication.md).
  * The layout is the same for every process of one build (checked through PAGE_MAGIC). */
-#ifndef KEEL_PROTOCOL_PAGE_H
-#define KEEL_PROTOCOL_PAGE_H
+#ifndef KEEL_WIRE_PAGE_H
+#define KEEL_WIRE_PAGE_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -45,7 +45,7 @@ enum route_mode {
 
 struct page_route {
     _Atomic uint64_t tag;             /* bits 0-1 mode, 2-63 generation (epoch of the last change) */
-    _Atomic uint64_t lost_at;         /* epoch at which the group's data were lost, 0: never */
+    _Atomic uint64_t lost_at;         /* epoch at which the copyset's data were lost, 0: never */
     _Atomic int32_t node[COPIES_MAX]; /* the primary first, -1 behind the last */
     uint32_t pad;
 };
@@ -135,9 +135,9 @@ static inline struct page_node *page_node(const struct page *p, int node)
 {
     return (struct page_node *)(p + 1) + node;
 }
-static inline struct page_route *page_route(const struct page *p, int group)
+static inline struct page_route *page_route(const struct page *p, int copyset)
 {
-    return (struct page_route *)((struct page_node *)(p + 1) + p->members) + group;
+    return (struct page_route *)((struct page_node *)(p + 1) + p->members) + copyset;
 }
 static inline struct page_rank *page_rank(const struct page *p, int rank)
 {
@@ -162,15 +162,15 @@ static inline uint64_t route_tag(enum route_mode mode, uint64_t generation)
     return generation << 2 | (uint64_t)mode;
 }
 
-static inline uint64_t page_tag(const struct page *p, int group)
+static inline uint64_t page_tag(const struct page *p, int copyset)
 {
-    return atomic_load_explicit(&page_route(p, group)->tag, memory_order_acquire);
+    return atomic_load_explicit(&page_route(p, copyset)->tag, memory_order_acquire);
 }
 
 /* False: it is being changed. */
-static inline bool page_route_read(const struct page *p, int group, struct route *out)
+static inline bool page_route_read(const struct page *p, int copyset, struct route *out)
 {
-    const struct page_route *r = page_route(p, group);
+    const struct page_route *r = page_route(p, copyset);
     out->tag = atomic_load_explicit(&r->tag, memory_order_acquire);
     if (!out->tag)
         return false;
@@ -206,10 +206,10 @@ static inline int page_copy_to_read(const struct page *p, const struct route *r)
 }
 
 /* The agent's: nodes[copies]. */
-static inline void page_route_write(struct page *p, int group, uint64_t tag, uint64_t lost_at, const int *nodes,
+static inline void page_route_write(struct page *p, int copyset, uint64_t tag, uint64_t lost_at, const int *nodes,
                                     int copies)
 {
-    struct page_route *r = page_route(p, group);
+    struct page_route *r = page_route(p, copyset);
     if (atomic_load_explicit(&r->tag, memory_order_relaxed) == tag)
         return;
     atomic_store_explicit(&r->tag, 0, memory_order_relaxed);

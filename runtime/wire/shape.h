@@ -1,6 +1,6 @@
 /* Descriptors of strided and vector operations: whether they make sense, and the contiguous runs that they consist of. Pure. */
-#ifndef KEEL_PROTOCOL_SHAPE_H
-#define KEEL_PROTOCOL_SHAPE_H
+#ifndef KEEL_WIRE_SHAPE_H
+#define KEEL_WIRE_SHAPE_H
 
 #include <stdbool.h>
 #include <stddef.h>

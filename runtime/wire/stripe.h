@@ -4,8 +4,8 @@
  * copy of a chunk at most is torn (guarantee G1), so that one is whole even if the node of another dies with the writer. The
  * chunks take turns in which copy is first: all connections are busy from the beginning to the end. Writes to one copy complete in
  * the order in which they were taken. */
-#ifndef KEEL_PROTOCOL_STRIPE_H
-#define KEEL_PROTOCOL_STRIPE_H
+#ifndef KEEL_WIRE_STRIPE_H
+#define KEEL_WIRE_STRIPE_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* A task's identity in every message and record (guarantee G4): pool, number and round. */
-#ifndef KEEL_PROTOCOL_TASK_ID_H
-#define KEEL_PROTOCOL_TASK_ID_H
+#ifndef KEEL_WIRE_TASK_ID_H
+#define KEEL_WIRE_TASK_ID_H
 
 #include <stdbool.h>
 #include <stdint.h>

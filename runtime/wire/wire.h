@@ -1,7 +1,7 @@
 /* Messages between ranks and agents, and between agents. One fixed header, then `len` bytes of body.
  * All fields are in host order: a job runs on machines of one byte order (checked in the connect hello). */
-#ifndef KEEL_PROTOCOL_WIRE_H
-#define KEEL_PROTOCOL_WIRE_H
+#ifndef KEEL_WIRE_WIRE_H
+#define KEEL_WIRE_WIRE_H
 
 #include <assert.h>
 #include <stdint.h>
@@ -21,10 +21,10 @@ enum wire_type {
     /* an agent to an agent, inside the reliable stream of agent/peer.h */
     WIRE_PEER_ACK, /* seq: everything up to it was processed (itself outside the stream) */
     WIRE_FORWARD, /* the bytes a primary holds now at (seg, slot, offset), and the identity of the operation; status: its
-                    * number in the group */
+                    * number in the copyset */
     WIRE_RELAYED, /* identity: up to there all in your stream to me was passed on and is acknowledged; offset: the same,
                        * but for nodes that I do not wait for */
-    WIRE_SNAP_BEGIN, /* a copy of the group of (slot, step = class) is filled, placed at epoch identity; status: number of the last
+    WIRE_SNAP_BEGIN, /* a copy of the copyset of (slot, step = class) is filled, placed at epoch identity; status: number of the last
                        * forward */
     WIRE_SNAP_ORIGIN, /* operations seen of one origin (agent/dedup.h) */
     WIRE_SNAP_TASKS,  /* operations seen of tasks */
@@ -39,7 +39,7 @@ enum wire_type {
     WIRE_COMPARE,  /* for a strong get, a primary to the copies: the bytes that it has; a: number of the question */
     WIRE_COMPARED, /* which aligned words of them differ here: a bit each */
     WIRE_HASH,     /* for an audit: the hash of your count bytes at (seg, slot, offset)? a: number of the question */
-    WIRE_HASHED,   /* it is this; identity: the group's generation here */
+    WIRE_HASHED,   /* it is this; identity: the copyset's generation here */
     WIRE_RANK_ASK, /* how is the process of (rank, incarnation)? a: when that was asked. count 1: and somebody leaves without it (note.h: behind):
                      * identity: group, b: returned, offset: begun */
     WIRE_RANK_SAYS, /* count: enum page_process; identity: processor time it has used; a as asked, 0: nobody has */

@@ -5,8 +5,8 @@
  * be too many for the live nodes with many links (the borders of a mesh have fewer), and then c is not enough. On a fat
  * tree every node has one link. The phases of a pattern are bounded one by one and added.
  * returns   the bound; 0 under LOAD_RECEIVED, where slots that have moved send nothing that counts. */
-#ifndef KEEL_TOPO_BOUND_H
-#define KEEL_TOPO_BOUND_H
+#ifndef KEEL_SIM_PLACE_BOUND_H
+#define KEEL_SIM_PLACE_BOUND_H
 #include "runtime/topo/load.h"
 
 int32_t load_bound(const struct place *p, const struct load *l);

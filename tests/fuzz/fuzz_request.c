@@ -36,15 +36,15 @@ static struct tp_ep *play_agent(struct tp *from)
 {
     static uint64_t attempt = 1000;
     static const uint8_t secret[32] = {4, 2}; /* as in agents.c */
-    struct wire_hello hello = {.job = 1,
-                               .incarnation = w.node[PLAYED].agent.incarnation,
-                               .node = PLAYED,
-                               .rank = -1,
-                               .to_node = 0,
-                               .to_incarnation = w.node[0].agent.incarnation,
-                               .attempt = ++attempt};
+    struct hello hello = {.job = 1,
+                          .incarnation = w.node[PLAYED].agent.incarnation,
+                          .node = PLAYED,
+                          .rank = -1,
+                          .to_node = 0,
+                          .to_incarnation = w.node[0].agent.incarnation,
+                          .attempt = ++attempt};
     struct tp_ep *ep = NULL;
-    wire_hello_sign(&hello, secret);
+    hello_sign(&hello, secret);
     if (tp_mem.connect(from, &w.node[0].addr, &hello, sizeof hello, NULL, &ep) != KEEL_OK)
         abort();
     return ep;

@@ -6,7 +6,7 @@ import re
 import sys
 
 PARTS = ["runtime", "collectives", "detect", "pm/keeld", "pm/wire", "pm/pmi"]  # keeld and the ranks' library
-NAMES = ["agent", "peer", "conn", "command", "blob"]
+NAMES = ["agent", "peer", "conn", "command", "blob", "keeld", "wire", "hello", "datagram", "group", "copyset", "view"]
 
 
 def main():

@@ -18,7 +18,8 @@ static void on_send(void *user, int to, const void *data, size_t len)
     if (len > MEMBER_DATAGRAM_MAX)
         sim_fail(s->w, s->id, "a datagram of %zu bytes", len);
     unsigned type = *(const uint8_t *)data;
-    if (!member_is_born(s->m) && type != WIRE_JOIN && type != WIRE_FETCH && type != WIRE_LOG && type != WIRE_PONG)
+    if (!member_is_born(s->m) && type != DATAGRAM_JOIN && type != DATAGRAM_FETCH && type != DATAGRAM_LOG &&
+        type != DATAGRAM_PONG)
         sim_fail(s->w, s->id, "sends a message of type %u before it is born", type);
     world_send(s->w, EV_DATAGRAM, s->id, to, data, len);
 }

@@ -1,7 +1,7 @@
 /* What a program holds by a pointer and gives back once: mutexes, task pools, requests, lists of members. The pointer is no address but the
  * number of a place here, and how often that was used: what was given back is not taken for what is there now, nor touched. */
-#ifndef KEEL_CLIENT_LIVING_H
-#define KEEL_CLIENT_LIVING_H
+#ifndef KEEL_CLIENT_API_LIVING_H
+#define KEEL_CLIENT_API_LIVING_H
 
 enum living_kind { LIVING_MUTEXES, LIVING_POOL, LIVING_REQUEST, LIVING_COVERED };
 

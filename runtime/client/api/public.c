@@ -1,14 +1,13 @@
 /* The public calls, on the process's instance. Same-node parts take the fast path: no lock, no system call. */
 #include <sys/mman.h>
 
+#include "runtime/base/export.h"
 #include "runtime/client/api/living.h"
 #include "runtime/client/op/mutex.h"
 #include "runtime/client/op/near.h"
 #include "runtime/client/job/process.h"
 #include "runtime/client/segment/track.h"
 #include "runtime/wire/arith.h"
-
-#define KEEL_EXPORT __attribute__((visibility("default")))
 
 KEEL_EXPORT keel_status keel_put(keel_segment *segment, int rank, size_t offset, const void *src, size_t len)
 {

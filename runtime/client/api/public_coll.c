@@ -5,11 +5,10 @@
 #include <string.h>
 
 #include "collectives/group.h"
+#include "runtime/base/export.h"
 #include "runtime/client/client.h"
 #include "runtime/client/api/living.h"
 #include "runtime/client/job/process.h"
-
-#define KEEL_EXPORT __attribute__((visibility("default")))
 
 _Static_assert((int)KEEL_COMPLEX_DOUBLE == (int)ELEMENT_COMPLEX_DOUBLE && (int)KEEL_USER == (int)ELEMENT_USER &&
                    (int)KEEL_MAXLOC == (int)ELEMENT_MAXLOC && (int)KEEL_XOR == (int)ELEMENT_XOR,
@@ -129,7 +128,7 @@ KEEL_EXPORT int keel_group_size(const keel_group *group)
 KEEL_EXPORT int keel_group_rank(const keel_group *group)
 {
     group = of(group);
-    return is_here(group) && group->engine ? group_member(group->ranks, group->client->rank) : -1;
+    return is_here(group) && group->engine ? group_member_of(group->ranks, group->client->rank) : -1;
 }
 
 KEEL_EXPORT int keel_group_to_world(const keel_group *group, int member)
@@ -141,7 +140,7 @@ KEEL_EXPORT int keel_group_to_world(const keel_group *group, int member)
 KEEL_EXPORT int keel_group_from_world(const keel_group *group, int rank)
 {
     group = of(group);
-    return is_here(group) ? group_member(group->ranks, rank) : -1;
+    return is_here(group) ? group_member_of(group->ranks, rank) : -1;
 }
 
 KEEL_EXPORT int keel_group_stopped(const keel_group *group)
@@ -169,7 +168,7 @@ KEEL_EXPORT bool keel_group_alive(const keel_group *group, int member)
 static void pick(const struct group *a, const struct group *b, bool in, int *ranks, int *n)
 {
     for (int m = 0; m < group_size(a); m++)
-        if ((group_member(b, group_rank(a, m)) >= 0) == in)
+        if ((group_member_of(b, group_rank(a, m)) >= 0) == in)
             ranks[(*n)++] = group_rank(a, m);
 }
 
@@ -369,7 +368,7 @@ static struct engine_call moves(enum schedule_kind kind, int root, const void *i
 
 static bool is_root(const keel_group *g, int root)
 {
-    return is_group(g) && group_member(g->ranks, g->client->rank) == root;
+    return is_group(g) && group_member_of(g->ranks, g->client->rank) == root;
 }
 
 static keel_status begin_bytes(keel_group *g, const struct engine_call *call, bool gives, bool gets,
@@ -528,7 +527,7 @@ static keel_status do_reduce_scatter(keel_group *group, const void *in, void *ou
             return wrong();
         total += n[m];
     }
-    int me = group_member(group->ranks, group->client->rank);
+    int me = group_member_of(group->ranks, group->client->rank);
     if (!set_combine(&call, how, total) || (call.len && !in) || (me >= 0 && n[me] && !out))
         return wrong();
     size_t *blocks = keep_blocks(group, &call, NULL, NULL, NULL, NULL);

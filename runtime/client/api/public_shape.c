@@ -1,8 +1,7 @@
 /* The public strided and vector calls, and those on handles, on the process's instance. */
+#include "runtime/base/export.h"
 #include "runtime/client/job/process.h"
 #include "runtime/client/segment/track.h"
-
-#define KEEL_EXPORT __attribute__((visibility("default")))
 
 static const struct shaped put_blocking = {.kind = OP_PUT, .blocks = true};
 static const struct shaped get_blocking = {.kind = OP_GET, .blocks = true};

@@ -23,7 +23,7 @@ static bool has_stalled(const struct keel_group *g, int member)
 /* Which member of the group it is; -1: none that is left. */
 static int left_member(const struct keel_group *g, int rank, bool given_up)
 {
-    int member = g->engine ? group_member(g->ranks, rank) : -1;
+    int member = g->engine ? group_member_of(g->ranks, rank) : -1;
     return member >= 0 && coll_member_lives(g, member) && (given_up || has_stalled(g, member)) ? member : -1;
 }
 
@@ -104,7 +104,7 @@ void behind_see(struct client *c, uint64_t now)
         struct keel_group *g = coll_group_find(c, atomic_load_explicit(&b->group, memory_order_relaxed));
         bool revoked = atomic_load_explicit(&b->begun, memory_order_relaxed) == BEHIND_REVOKED;
         if (g && g->engine && revoked && !engine_revoked(g->engine))
-            engine_revoke_for(g->engine, group_member(g->ranks, c->rank), now);
+            engine_revoke_for(g->engine, group_member_of(g->ranks, c->rank), now);
     }
 }
 

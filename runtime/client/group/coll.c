@@ -138,7 +138,7 @@ static struct roster *roster_now(const struct keel_group *g)
 
 static void group_view(struct keel_group *g, uint64_t now)
 {
-    int self = group_member(g->ranks, g->client->rank);
+    int self = group_member_of(g->ranks, g->client->rank);
     g->view_missed = false;
     if (!g->engine || !coll_member_lives(g, self)) /* this process has left the job */
         return;
@@ -181,7 +181,7 @@ static void apply(struct client *c, const struct page_change *change, size_t n, 
     coll_strays_view(c);
     for (struct keel_group *g = c->coll.groups; g; g = g->next)
         for (size_t i = 0; i < n; i++)
-            if (group_member(g->ranks, (int)change[i].rank) >= 0) {
+            if (group_member_of(g->ranks, (int)change[i].rank) >= 0) {
                 group_view(g, now);
                 break;
             }
@@ -303,7 +303,7 @@ static void on_misfit(void *user, int member)
 bool coll_start_engine(struct keel_group *g)
 {
     struct engine_ops ops = {g, on_send, on_done, on_keep, on_arrived, on_useless, on_misfit};
-    int self = group_member(g->ranks, g->client->rank);
+    int self = group_member_of(g->ranks, g->client->rank);
     struct engine *room = g->engine;
     struct roster *r = g->first;
     bool ok = fill_roster(g, r);
@@ -327,14 +327,14 @@ void coll_wake_at(struct client *c, uint64_t at)
 
 void coll_delivered(struct client *c, struct keel_group *g, uint64_t seq, int rank, uint64_t now)
 {
-    engine_sent(g->engine, group_member(g->ranks, rank), seq, now);
+    engine_sent(g->engine, group_member_of(g->ranks, rank), seq, now);
     coll_wake_at(c, engine_deadline(g->engine));
 }
 
 void coll_lost(struct client *c, int rank, bool no_memory, uint64_t now)
 {
     for (struct keel_group *g = c->coll.groups; g; g = g->next) {
-        int member = g->engine ? group_member(g->ranks, rank) : -1;
+        int member = g->engine ? group_member_of(g->ranks, rank) : -1;
         if (member < 0 || !coll_member_lives(g, member))
             continue;
         if (no_memory)
@@ -386,7 +386,7 @@ static void noted(struct client *c, int from, uint32_t kind, const void *data, u
         gone(c, g, note.number);
         return;
     }
-    engine_lost(g->engine, group_member(g->ranks, from), now);
+    engine_lost(g->engine, group_member_of(g->ranks, from), now);
     coll_wake_at(c, engine_deadline(g->engine));
 }
 
@@ -417,7 +417,7 @@ void coll_received(struct client *c, int from, uint32_t kind, uint8_t flags, con
         coll_stray(c, id, from, flags & WIRE_F_CREATING, data, len);
         return;
     }
-    int member = group_member(g->ranks, from);
+    int member = group_member_of(g->ranks, from);
     if (!g->engine || member < 0 || !coll_member_lives(g, member))
         return;
     bool revoked = engine_revoked(g->engine);
@@ -432,7 +432,7 @@ bool coll_place(struct client *c, int from, const void *head, size_t total, size
 {
     uint64_t id;
     struct keel_group *g = engine_peek(head, ENGINE_HEAD, &id) ? coll_group_find(c, id) : NULL;
-    int member = g && g->engine ? group_member(g->ranks, from) : -1;
+    int member = g && g->engine ? group_member_of(g->ranks, from) : -1;
     if (member < 0 || !coll_member_lives(g, member))
         return at > 0;
     bool taken = engine_place(g->engine, member, head, total, at, data, len, now);
@@ -446,7 +446,7 @@ bool coll_starved(struct client *c, int from, uint32_t kind, const void *head, s
     if (kind == PARCEL_MAIL)
         mail_starved(c);
     struct keel_group *g = kind == PARCEL_ENGINE && engine_peek(head, len, &id) ? coll_group_find(c, id) : NULL;
-    int member = g && g->engine ? group_member(g->ranks, from) : -1;
+    int member = g && g->engine ? group_member_of(g->ranks, from) : -1;
     if (member < 0 || !coll_member_lives(g, member))
         return false;
     engine_starved(g->engine, member, head, len, now);

@@ -9,8 +9,8 @@
  *
  * A member of a group is one life of a rank: the one that had joined when the group was born. Engines go through the views one
  * by one (page_change): a view of a group is the epoch of the last change of any of its ranks' lives. */
-#ifndef KEEL_CLIENT_COLL_H
-#define KEEL_CLIENT_COLL_H
+#ifndef KEEL_CLIENT_GROUP_COLL_H
+#define KEEL_CLIENT_GROUP_COLL_H
 
 #include <stdbool.h>
 #include <stddef.h>

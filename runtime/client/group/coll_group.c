@@ -209,7 +209,7 @@ void coll_strays_of(struct client *c, struct keel_group *g, uint64_t now)
 {
     for (struct stray **link = &c->coll.strays; *link;) {
         struct stray *s = *link;
-        int member = group_member(g->ranks, s->from);
+        int member = group_member_of(g->ranks, s->from);
         if (s->group != group_id(g->ranks)) {
             link = &s->next;
             continue;
@@ -424,7 +424,7 @@ static keel_status create_of(struct client *c, const struct keel_group *among, c
         return status;
     status = from_group(among ? group_include_in(room->ranks, among->ranks, list, n, number)
                               : group_list_in(room->ranks, c->size, list, n, number));
-    if (status == KEEL_OK && group_member(room->ranks, c->rank) < 0)
+    if (status == KEEL_OK && group_member_of(room->ranks, c->rank) < 0)
         status = KEEL_ERR_ARG;
     if (status != KEEL_OK) {
         coll_room_free(c, room);

@@ -96,7 +96,7 @@ static enum engine_post wait(struct keel_group *g, struct engine_result *result)
         int beside = engine_beside(g->engine, where(c));
         uint64_t since = now;
         if (beside >= 0)
-            spin_beside(c, now, beside < group_member(g->ranks, c->rank));
+            spin_beside(c, now, beside < group_member_of(g->ranks, c->rank));
         else if (now >= spin.keep && !patient)
             c->env.yield(c->env.user);
         (void)spin_lend(c, &spin, since);

@@ -1,6 +1,6 @@
 /* How a process becomes a rank: it asks for that over KEEL_FD (wire/control.h). */
-#ifndef KEEL_CLIENT_ENTER_H
-#define KEEL_CLIENT_ENTER_H
+#ifndef KEEL_CLIENT_JOB_ENTER_H
+#define KEEL_CLIENT_JOB_ENTER_H
 
 #include <keel/status.h>
 

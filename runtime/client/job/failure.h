@@ -1,6 +1,6 @@
 /* What <keel/failure.h> promises, on an instance; arguments but for the instance are checked. */
-#ifndef KEEL_CLIENT_FAILURE_H
-#define KEEL_CLIENT_FAILURE_H
+#ifndef KEEL_CLIENT_JOB_FAILURE_H
+#define KEEL_CLIENT_JOB_FAILURE_H
 
 #include <keel/failure.h>
 

@@ -17,6 +17,7 @@
 #include "runtime/base/address_range.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/env.h"
+#include "runtime/base/export.h"
 #include "runtime/base/fault.h"
 #include "runtime/base/log.h"
 #include "runtime/base/refusal.h"
@@ -33,8 +34,6 @@
 #include "runtime/net/sealed/sealed.h"
 #include "runtime/net/shm/shm.h"
 #include "runtime/net/stream/stream.h"
-
-#define KEEL_EXPORT __attribute__((visibility("default")))
 
 enum {
     WELCOME_FDS = 4 + TP_SHM_FDS,

@@ -1,7 +1,7 @@
 /* A process that keelrun did not start: who did start it lets all processes of the job exchange a few bytes (keel_exchange), the
  * first process of each node starts its agent, and all the node's processes come to that. */
-#ifndef KEEL_CLIENT_JOIN_H
-#define KEEL_CLIENT_JOIN_H
+#ifndef KEEL_CLIENT_JOB_JOIN_H
+#define KEEL_CLIENT_JOB_JOIN_H
 
 #include <stdbool.h>
 

@@ -7,10 +7,9 @@
 
 #include <keel/job.h>
 
+#include "runtime/base/export.h"
 #include "runtime/client/job/needs.h"
 #include "runtime/client/job/process.h"
-
-#define KEEL_EXPORT __attribute__((visibility("default")))
 
 static atomic_bool all, survives;
 

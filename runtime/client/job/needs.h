@@ -1,6 +1,6 @@
 /* What the program needs of its processes (needs.c). */
-#ifndef KEEL_CLIENT_NEEDS_H
-#define KEEL_CLIENT_NEEDS_H
+#ifndef KEEL_CLIENT_JOB_NEEDS_H
+#define KEEL_CLIENT_JOB_NEEDS_H
 
 /* keel_init has its welcome: what was said before is told. */
 void needs_begin(void);

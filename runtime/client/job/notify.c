@@ -11,12 +11,11 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "runtime/base/export.h"
 #include "runtime/base/log.h"
 #include "runtime/client/job/failure.h"
 #include "runtime/client/job/notify.h"
 #include "runtime/client/job/process.h"
-
-#define KEEL_EXPORT __attribute__((visibility("default")))
 
 static struct {
     pthread_mutex_t lock;

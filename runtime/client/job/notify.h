@@ -1,6 +1,6 @@
 /* The thread that waits for deaths, of the process's instance. */
-#ifndef KEEL_CLIENT_NOTIFY_H
-#define KEEL_CLIENT_NOTIFY_H
+#ifndef KEEL_CLIENT_JOB_NOTIFY_H
+#define KEEL_CLIENT_JOB_NOTIFY_H
 
 /* fd: the agent's eventfd, from now on ours. */
 void notify_init(int fd);

@@ -1,6 +1,6 @@
 /* libkeel's one instance. */
-#ifndef KEEL_CLIENT_PROCESS_H
-#define KEEL_CLIENT_PROCESS_H
+#ifndef KEEL_CLIENT_JOB_PROCESS_H
+#define KEEL_CLIENT_JOB_PROCESS_H
 
 #include "runtime/client/client.h"
 

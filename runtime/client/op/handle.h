@@ -5,8 +5,8 @@
  *   opaque[2]  HANDLE_ flags
  *   opaque[3]  a sum over the rest and its place: that it is a handle's, and not what happened to be in the caller's memory,
  *              nor what is left of an earlier handle there */
-#ifndef KEEL_CLIENT_HANDLE_H
-#define KEEL_CLIENT_HANDLE_H
+#ifndef KEEL_CLIENT_OP_HANDLE_H
+#define KEEL_CLIENT_OP_HANDLE_H
 
 #ifdef KEEL_MEMCHECK_HEADER
 #include <valgrind/memcheck.h>

@@ -1,6 +1,6 @@
 /* What keel/mutex.h promises, on an instance. */
-#ifndef KEEL_CLIENT_MUTEX_H
-#define KEEL_CLIENT_MUTEX_H
+#ifndef KEEL_CLIENT_OP_MUTEX_H
+#define KEEL_CLIENT_OP_MUTEX_H
 
 #include <keel/mutex.h>
 

@@ -1,6 +1,6 @@
 /* The fast path: parts that this process reaches by plain loads and stores (struct near in client.h). */
-#ifndef KEEL_CLIENT_NEAR_H
-#define KEEL_CLIENT_NEAR_H
+#ifndef KEEL_CLIENT_OP_NEAR_H
+#define KEEL_CLIENT_OP_NEAR_H
 
 #include "runtime/base/words.h"
 #include "runtime/client/client.h"

@@ -1,7 +1,7 @@
 /* Operations: from the call to the moment when every live copy has the bytes.
  *
- * An operation reads the route of its group (wire/page.h), makes a plan for it (plan.h), sends pieces, and when all are
- * answered compares the route's tag: unchanged, it is complete; changed, it is planned again. Puts and gets may be
+ * An operation reads the route of its copyset (wire/page.h), makes a plan for it (plan.h), sends pieces, and when all
+ * are answered compares the route's tag: unchanged, it is complete; changed, it is planned again. Puts and gets may be
  * repeated freely (they are not complete until then, so nobody may rely on an order); accumulates and atomics keep their
  * identity, so that the copies recognise a repetition.
  *
@@ -62,7 +62,7 @@ void op_init(struct client *c, struct op *op, enum op_kind kind, struct keel_seg
     if (segment) {
         const struct page_rank *r = page_rank(c->page, rank);
         op->slot = (int)r->slot;
-        op->group = group_of(op->slot, segment->redundancy);
+        op->copyset = copyset_of(op->slot, segment->redundancy);
         op->offset = segment->part_at[rank] + offset;
     }
 }
@@ -235,7 +235,7 @@ static bool plan(struct op *op, uint64_t now)
     hold_large_end(op);
     op->replan = false;
     op->planned = false;
-    if ((op_changes(op) && hold_is_behind(c)) || !page_route_read(c->page, op->group, &op->route)) {
+    if ((op_changes(op) && hold_is_behind(c)) || !page_route_read(c->page, op->copyset, &op->route)) {
         op_later(op, now);
         return false;
     }
@@ -335,7 +335,7 @@ void op_advance(struct op *op, uint64_t now)
     if (stays && !all_done(op))
         return;
     bool repeatable = op->kind == OP_PUT || op->kind == OP_GET;
-    if (!stays || (repeatable && page_tag(op->client->page, op->group) != op->route.tag)) {
+    if (!stays || (repeatable && page_tag(op->client->page, op->copyset) != op->route.tag)) {
         op->replan = true;
         op->retry_at = 0;
         op_advance(op, now);

@@ -1,8 +1,8 @@
 /* Operations: from the call to the moment when every live copy has the bytes (op.c). What an operation consists of is this
  * header's; who but the rooms of op.c looks into one are those that start it (rma.c, shaped.c, task.c) and progress.c. The lock of the
  * client is held in all calls. */
-#ifndef KEEL_CLIENT_OP_H
-#define KEEL_CLIENT_OP_H
+#ifndef KEEL_CLIENT_OP_OP_H
+#define KEEL_CLIENT_OP_OP_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -55,7 +55,7 @@ struct op {
     enum op_kind kind;
     struct client *client;
     struct keel_segment *segment;
-    int group, slot;
+    int copyset, slot;
     uint64_t offset; /* in the slot's part */
     uint64_t len;
     struct packed *packed; /* many pieces in one message (packed.h), the operation's own; NULL: none */

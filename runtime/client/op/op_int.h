@@ -5,8 +5,8 @@
  *   op_hold.c   what else it holds of what is limited, and the line of those who wait for that
  *   op_send.c   sending pieces, as far as the plan allows
  *   op_event.c  what comes back */
-#ifndef KEEL_CLIENT_OP_INT_H
-#define KEEL_CLIENT_OP_INT_H
+#ifndef KEEL_CLIENT_OP_OP_INT_H
+#define KEEL_CLIENT_OP_OP_INT_H
 
 #include "runtime/client/op/op.h"
 #include "runtime/wire/stripe.h"

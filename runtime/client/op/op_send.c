@@ -103,7 +103,7 @@ static bool identify(struct op *op, struct piece *p)
 {
     struct client *c = op->client;
     if (op->flags & WIRE_F_TASK) {
-        int64_t step = task_step(c, op->group);
+        int64_t step = task_step(c, op->copyset);
         p->step = (uint32_t)step;
         return step >= 0;
     }
@@ -223,7 +223,7 @@ bool op_store_here(struct op *op)
     }
     struct client *c = op->client;
     hold_intent_move(op, sent);
-    if (page_tag(c->page, op->group) != op->route.tag)
+    if (page_tag(c->page, op->copyset) != op->route.tag)
         return false;
     FAULT_POINT("op.before_local_store");
     uint64_t from = op->stored;

@@ -1,7 +1,7 @@
 /* Messages with many small pieces of a strided or vector operation (wire/pack.h), composed here: each is an operation
  * of its own, in one message. Under the client's lock. */
-#ifndef KEEL_CLIENT_PACKED_H
-#define KEEL_CLIENT_PACKED_H
+#ifndef KEEL_CLIENT_OP_PACKED_H
+#define KEEL_CLIENT_OP_PACKED_H
 
 #include "runtime/client/client.h"
 #include "runtime/wire/pack.h"

@@ -14,8 +14,8 @@
  *         message while its bytes may be torn or are lost, if it is strong, for the primary asks the other copies, and up to
  *         PLAN_WHOLE_MAX where a remote read may tear words
  *   acc, rmw   messages to the primary */
-#ifndef KEEL_CLIENT_PLAN_H
-#define KEEL_CLIENT_PLAN_H
+#ifndef KEEL_CLIENT_OP_PLAN_H
+#define KEEL_CLIENT_OP_PLAN_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -42,12 +42,12 @@ void rma_near_update(struct client *c, keel_segment *s, int rank)
     const struct page_rank *r = page_rank(c->page, rank);
     struct near *n = &s->near[rank];
     struct route route;
-    if (!page_route_read(c->page, group_of((int)r->slot, s->redundancy), &route))
+    if (!page_route_read(c->page, copyset_of((int)r->slot, s->redundancy), &route))
         return;
     uint8_t *base = route.node[0] == c->node ? mapped(s, r->slot, &route) : NULL;
     if (!base || route.lost || route_mode(route.tag) == ROUTE_THROUGH)
         return;
-    __atomic_store_n(&n->tag, &page_route(c->page, group_of((int)r->slot, s->redundancy))->tag, __ATOMIC_RELAXED);
+    __atomic_store_n(&n->tag, &page_route(c->page, copyset_of((int)r->slot, s->redundancy))->tag, __ATOMIC_RELAXED);
     atomic_store_explicit(&n->base, base + s->part_at[rank], memory_order_release);
     bool alone = route.copies == 1 && route_mode(route.tag) == ROUTE_DIRECT, adds = may_add(s, r->slot, &route);
     client_lock(c); /* else another thread may give something up between the look and the stores (hold_give_up) */

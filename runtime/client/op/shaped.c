@@ -155,8 +155,8 @@ static size_t packs(const struct call *q)
     int slot = (int)page_rank(c->page, q->rank)->slot;
     if (q->kind == OP_ACC)
         return PLAN_PACKED_MAX;
-    return page_route_read(c->page, group_of(slot, q->s->redundancy), &route) ? plan_packs(q->kind, &route, c->node)
-                                                                              : 0;
+    return page_route_read(c->page, copyset_of(slot, q->s->redundancy), &route) ? plan_packs(q->kind, &route, c->node)
+                                                                                : 0;
 }
 
 /* What goes into one message of what comes next; less than two pieces: none do. */
@@ -256,7 +256,7 @@ static struct op *run_init(const struct call *q, const keel_piece *run)
     return op;
 }
 
-/* All of it is one step: nobody needs to wait for it before the next to the same group. */
+/* All of it is one step: nobody needs to wait for it before the next to the same copyset. */
 static bool is_one_step(struct source source, const struct packing *p)
 {
     keel_piece run;

@@ -221,7 +221,7 @@ static keel_status begin(struct client *c, keel_taskpool *pool, int64_t task, in
     c->in_task = true;
     c->task = task_id(pool->segment->index, (uint32_t)task);
     c->task_round = pool->round;
-    c->task_groups = 0;
+    c->task_copysets = 0;
     c->task_broken = false;
     FAULT_POINT("task.claimed");
     *out = task;
@@ -230,28 +230,28 @@ static keel_status begin(struct client *c, keel_taskpool *pool, int64_t task, in
 
 struct steps_of {
     const struct client *c;
-    int group;
+    int copyset;
 };
 
 static bool rests(void *arg)
 {
     const struct steps_of *of = arg;
     for (const struct op *op = of->c->active; op; op = op->next)
-        if (op->flags & WIRE_F_TASK && (of->group < 0 || op->group == of->group))
+        if (op->flags & WIRE_F_TASK && (of->copyset < 0 || op->copyset == of->copyset))
             return false;
     return true;
 }
 
-void task_rest(struct client *c, int group)
+void task_rest(struct client *c, int copyset)
 {
-    struct steps_of of = {c, group};
+    struct steps_of of = {c, copyset};
     if (!rests(&of))
         client_wait(c, rests, &of, &(struct wait){.call = WAIT_ACC, .whom = waits_for_any_op});
 }
 
 keel_status task_turn(struct client *c, const struct keel_segment *s, int rank)
 {
-    task_rest(c, group_of((int)page_rank(c->page, rank)->slot, s->redundancy));
+    task_rest(c, copyset_of((int)page_rank(c->page, rank)->slot, s->redundancy));
     FAULT_POINT("task.accumulating");
     return c->task_broken ? KEEL_ERR_STATE : KEEL_OK;
 }
@@ -263,27 +263,27 @@ void task_mark(const struct client *c, struct op *op)
     op->round = c->task_round;
 }
 
-int64_t task_step(struct client *c, int group)
+int64_t task_step(struct client *c, int copyset)
 {
-    for (int i = 0; i < c->task_groups; i++)
-        if (c->task_steps[i].group == group)
+    for (int i = 0; i < c->task_copysets; i++)
+        if (c->task_steps[i].copyset == copyset)
             return c->task_steps[i].steps++;
-    if (c->task_groups == c->task_groups_max) {
-        int wider = c->task_groups_max ? 2 * c->task_groups_max : 8;
+    if (c->task_copysets == c->task_copysets_max) {
+        int wider = c->task_copysets_max ? 2 * c->task_copysets_max : 8;
         struct task_steps *steps = realloc(c->task_steps, (size_t)wider * sizeof *steps);
         if (!steps)
             return -1;
         c->task_steps = steps;
-        c->task_groups_max = wider;
+        c->task_copysets_max = wider;
     }
-    c->task_steps[c->task_groups++] = (struct task_steps){group, 1};
+    c->task_steps[c->task_copysets++] = (struct task_steps){copyset, 1};
     return 0;
 }
 
-void task_unstep(struct client *c, int group)
+void task_unstep(struct client *c, int copyset)
 {
-    for (int i = 0; i < c->task_groups; i++)
-        if (c->task_steps[i].group == group && c->task_steps[i].steps > 0)
+    for (int i = 0; i < c->task_copysets; i++)
+        if (c->task_steps[i].copyset == copyset && c->task_steps[i].steps > 0)
             c->task_steps[i].steps--;
 }
 

@@ -2,8 +2,8 @@
  *
  * Segments come and go in the same order in every process (allocation and freeing are collective, and a restarted process
  * repeats them), so that first fit gives everybody the same places without a word being said; the allocation compares them. */
-#ifndef KEEL_CLIENT_RANGE_H
-#define KEEL_CLIENT_RANGE_H
+#ifndef KEEL_CLIENT_SEGMENT_RANGE_H
+#define KEEL_CLIENT_SEGMENT_RANGE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -268,10 +268,10 @@ uint8_t *segment_map_whole(struct keel_segment *s, int slot, keel_status *status
     return base;
 }
 
-static bool is_home(const struct client *c, int group)
+static bool is_home(const struct client *c, int copyset)
 {
     struct route route;
-    return page_route_read(c->page, group, &route) &&
+    return page_route_read(c->page, copyset, &route) &&
            (route.lost || (route.node[0] == c->node && route_mode(route.tag) == ROUTE_DIRECT));
 }
 
@@ -282,7 +282,7 @@ uint8_t *segment_map_home(struct keel_segment *s, keel_status *status)
     int slot = (int)page_rank(c->page, c->rank)->slot;
     for (;;) {
         uint8_t *base = segment_map_whole(s, slot, status);
-        if (!base || s->redundancy == KEEL_REDUNDANCY_NONE || is_home(c, group_of(slot, s->redundancy)))
+        if (!base || s->redundancy == KEEL_REDUNDANCY_NONE || is_home(c, copyset_of(slot, s->redundancy)))
             return base;
         client_lock(c);
         client_progress(c);
@@ -300,7 +300,7 @@ bool segment_stores_rest(const struct client *c)
     for (unsigned class = 0; stores >> class; class ++) {
         struct route route;
         if (stores >> class & 1 &&
-            !(page_route_read(c->page, group_of((int)page_rank(c->page, c->rank)->slot, class), &route) &&
+            !(page_route_read(c->page, copyset_of((int)page_rank(c->page, c->rank)->slot, class), &route) &&
               (route.lost || route.node[0] != c->node || route_mode(route.tag) == ROUTE_DIRECT)))
             return false;
     }
@@ -614,7 +614,7 @@ keel_status segment_copies(const keel_segment *s, int rank, int *nodes, int *n)
     if (!s || s->retired || rank < 0 || rank >= s->client->size || !nodes || !n)
         return KEEL_ERR_ARG;
     const struct page *page = s->client->page;
-    while (!page_route_read(page, group_of((int)page_rank(page, rank)->slot, s->redundancy), &route)) {
+    while (!page_route_read(page, copyset_of((int)page_rank(page, rank)->slot, s->redundancy), &route)) {
         if (s->client->env.agent_is_gone(s->client->env.user))
             return KEEL_ERR_AGENT_GONE;
         s->client->env.yield(s->client->env.user); /* a view is being made */

@@ -11,11 +11,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "runtime/base/export.h"
 #include "runtime/client/job/process.h"
 #include "runtime/client/segment/track.h"
 #include "runtime/client/segment/twins.h"
-
-#define KEEL_EXPORT __attribute__((visibility("default")))
 
 struct tracked {
     struct tracked *next;

@@ -1,6 +1,6 @@
 /* What libkeel's other files tell track.c. */
-#ifndef KEEL_CLIENT_TRACK_H
-#define KEEL_CLIENT_TRACK_H
+#ifndef KEEL_CLIENT_SEGMENT_TRACK_H
+#define KEEL_CLIENT_SEGMENT_TRACK_H
 
 #include "runtime/client/client.h"
 

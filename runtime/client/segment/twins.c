@@ -38,7 +38,7 @@ keel_status twins_init(struct twins *t, struct client *c, keel_segment *s, uint8
     size_t bytes = s->map_bytes[slot];
     *t = (struct twins){.client = c,
                         .segment = s,
-                        .group = group_of(slot, s->redundancy),
+                        .copyset = copyset_of(slot, s->redundancy),
                         .index = page_rank(c->page, c->rank)->index,
                         .bytes = bytes,
                         .granule = layout_piece_bytes(bytes),
@@ -75,7 +75,7 @@ static bool protect(const struct twins *t, size_t g, bool on)
 
 static struct since since_now(const struct twins *t, size_t g)
 {
-    return (struct since){.tag = page_tag(t->client->page, t->group),
+    return (struct since){.tag = page_tag(t->client->page, t->copyset),
                           .mark = atomic_load(&marks_of(t->own, t->bytes)[g])};
 }
 

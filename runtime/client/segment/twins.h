@@ -8,15 +8,15 @@
  * granule through Keel (wire/marks.h), or copies were made equal or filled, which changes the route's tag, a word may
  * be what it was and another one elsewhere; and so it may where another process of the node had stored when the twin
  * was taken, above all one that died before it brought that to the others. All words of such a granule are put. */
-#ifndef KEEL_CLIENT_TWINS_H
-#define KEEL_CLIENT_TWINS_H
+#ifndef KEEL_CLIENT_SEGMENT_TWINS_H
+#define KEEL_CLIENT_SEGMENT_TWINS_H
 
 #include "runtime/client/client.h"
 
 struct twins {
     struct client *client;
     keel_segment *segment;
-    int group;
+    int copyset;
     uint32_t index; /* of the rank in its slot */
     size_t bytes, granule, granules;
     uint8_t *own;  /* the copy, where it may always be read and written */

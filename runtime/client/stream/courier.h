@@ -9,8 +9,8 @@
  *   nothing is sent while what was sent waits for the socket, so that no copies of it pile up here
  *
  * Like all of the client: under its lock. */
-#ifndef KEEL_CLIENT_COURIER_H
-#define KEEL_CLIENT_COURIER_H
+#ifndef KEEL_CLIENT_STREAM_COURIER_H
+#define KEEL_CLIENT_STREAM_COURIER_H
 
 #include <stdbool.h>
 #include <stddef.h>

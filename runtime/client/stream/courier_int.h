@@ -1,6 +1,6 @@
 /* Inside the courier: courier.c sends, courier_receive.c takes what comes. */
-#ifndef KEEL_CLIENT_COURIER_INT_H
-#define KEEL_CLIENT_COURIER_INT_H
+#ifndef KEEL_CLIENT_STREAM_COURIER_INT_H
+#define KEEL_CLIENT_STREAM_COURIER_INT_H
 
 #include "runtime/client/client.h"
 #include "runtime/client/stream/courier.h"

@@ -136,13 +136,13 @@ static void let_go(struct direct *d)
 
 void direct_asked(struct client *c, const struct tp_event *e, uint64_t now)
 {
-    struct wire_hello h;
-    bool ours = wire_hello_open(e->data, e->len, c->secret, c->job, place_of(c->rank), c->incarnation, &h) &&
+    struct hello h;
+    bool ours = hello_open(e->data, e->len, c->secret, c->job, place_of(c->rank), c->incarnation, &h) &&
                 h.rank > c->rank && h.rank < c->size;
     if (ours)
         coll_see_views(c, now);
     struct direct *d = ours && c->coll.life[h.rank].life == h.incarnation + 1 ? get(c, h.rank) : NULL;
-    if (!d || !wire_hello_is_new(&h, &d->heard)) {
+    if (!d || !hello_is_new(&h, &d->heard)) {
         c->direct.tp->table->reject(
             c->direct.tp, e->req); /* from the dead, or from a view that is still to come here: it tries again */
         if (!ours)

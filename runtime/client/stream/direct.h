@@ -5,8 +5,8 @@
  * when one breaks they go on there with what was not acknowledged.
  *
  * Like all of the client: under its lock. */
-#ifndef KEEL_CLIENT_DIRECT_H
-#define KEEL_CLIENT_DIRECT_H
+#ifndef KEEL_CLIENT_STREAM_DIRECT_H
+#define KEEL_CLIENT_STREAM_DIRECT_H
 
 #include <stdbool.h>
 #include <stddef.h>

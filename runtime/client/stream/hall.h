@@ -1,6 +1,6 @@
 /* A rank's places in the hall of its node (hall/hall.h). Under the client's lock. */
-#ifndef KEEL_CLIENT_HALL_H
-#define KEEL_CLIENT_HALL_H
+#ifndef KEEL_CLIENT_STREAM_HALL_H
+#define KEEL_CLIENT_STREAM_HALL_H
 
 #include "runtime/hall/hall.h"
 #include "runtime/wire/wire.h"

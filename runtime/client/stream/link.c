@@ -95,14 +95,14 @@ void link_notes_taken_up(struct client *c, struct link *l)
 
 size_t link_hello(const struct client *c, const struct way *w, uint64_t to_incarnation, uint8_t *out)
 {
-    struct wire_hello hello = {.job = c->job,
-                               .incarnation = c->incarnation,
-                               .node = c->node,
-                               .rank = c->rank,
-                               .to_node = w->key.node,
-                               .to_incarnation = to_incarnation,
-                               .attempt = w->attempts};
-    wire_hello_sign(&hello, c->secret);
+    struct hello hello = {.job = c->job,
+                          .incarnation = c->incarnation,
+                          .node = c->node,
+                          .rank = c->rank,
+                          .to_node = w->key.node,
+                          .to_incarnation = to_incarnation,
+                          .attempt = w->attempts};
+    hello_sign(&hello, c->secret);
     memcpy(out, &hello, sizeof hello);
     return sizeof hello;
 }

@@ -1,8 +1,8 @@
 /* Stand-ins for libpsm_infinipath and libpsm2 on machines without their devices (runtime/net/ofi/fabric.c): all calls
  * that libfabric's providers make of them are there, and fail, as they do in the libraries themselves where they find
  * no device. */
-#ifndef KEEL_NOPSM_STAND_IN_H
-#define KEEL_NOPSM_STAND_IN_H
+#ifndef KEEL_NET_NOPSM_STAND_IN_H
+#define KEEL_NET_NOPSM_STAND_IN_H
 
 #define STAND_IN_CALL(name)                                                                                            \
     __attribute__((visibility("default"))) int name(void);                                                             \

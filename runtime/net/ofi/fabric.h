@@ -1,6 +1,6 @@
 /* libfabric, opened when the first call is made (docs/adr/0129). Its calls that are not behind an object's table have their names here. */
-#ifndef KEEL_TRANSPORT_FABRIC_H
-#define KEEL_TRANSPORT_FABRIC_H
+#ifndef KEEL_NET_OFI_FABRIC_H
+#define KEEL_NET_OFI_FABRIC_H
 
 #include <rdma/fabric.h>
 #include <stdbool.h>

@@ -1,5 +1,5 @@
-#ifndef KEEL_TRANSPORT_OFI_INIT_H
-#define KEEL_TRANSPORT_OFI_INIT_H
+#ifndef KEEL_NET_OFI_OFI_INIT_H
+#define KEEL_NET_OFI_OFI_INIT_H
 
 #include <stdbool.h>
 

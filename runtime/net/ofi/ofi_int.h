@@ -5,8 +5,8 @@
  * Ownership. Every transfer handed to the provider is described by a `struct xfer` of the tp's own pool, never by
  * the caller's memory: the provider may report a transfer after the caller has forgotten it (it does when an endpoint
  * closes), and then the report meets an orphan xfer that nobody waits for. Receive buffers are xfers too. */
-#ifndef KEEL_TRANSPORT_OFI_INT_H
-#define KEEL_TRANSPORT_OFI_INT_H
+#ifndef KEEL_NET_OFI_OFI_INT_H
+#define KEEL_NET_OFI_OFI_INT_H
 
 #include "runtime/net/ofi/fabric.h"
 #include "runtime/net/transport.h"

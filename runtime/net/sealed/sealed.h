@@ -4,8 +4,8 @@
  * poll: the transport below registers no memory, so nobody reaches ours without the connection's keys. A piece takes effect
  * whole or not at all. A frame that does not open (flipped, put in, left out, repeated, of another connection) ends the
  * connection, with a warning; its ops end as in any loss. */
-#ifndef KEEL_TRANSPORT_SEALED_H
-#define KEEL_TRANSPORT_SEALED_H
+#ifndef KEEL_NET_SEALED_SEALED_H
+#define KEEL_NET_SEALED_SEALED_H
 
 #include "runtime/net/transport.h"
 

@@ -9,8 +9,8 @@
  * one for each direction, are BLAKE2b keyed with the secret over both points, the mac, and what only the holders of the
  * points can make of them. So who listened cannot read it even if he learns the secret later, and no frame of another
  * connection, another direction or another place in the stream opens. */
-#ifndef KEEL_TRANSPORT_SEALED_BOX_H
-#define KEEL_TRANSPORT_SEALED_BOX_H
+#ifndef KEEL_NET_SEALED_SEALED_BOX_H
+#define KEEL_NET_SEALED_SEALED_BOX_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* Inside of sealed connections (sealed.h): their structures, and what their files give each other. */
-#ifndef KEEL_TRANSPORT_SEALED_INT_H
-#define KEEL_TRANSPORT_SEALED_INT_H
+#ifndef KEEL_NET_SEALED_SEALED_INT_H
+#define KEEL_NET_SEALED_SEALED_INT_H
 
 #include <assert.h>
 #include <sodium.h>

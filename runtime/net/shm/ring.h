@@ -13,8 +13,8 @@
  *
  * Trust. The other side is a user's process and may scribble: positions of our own are private, every word read from
  * the ring is read once and checked, and a wrong one makes the call return RING_BROKEN. */
-#ifndef KEEL_TRANSPORT_RING_H
-#define KEEL_TRANSPORT_RING_H
+#ifndef KEEL_NET_SHM_RING_H
+#define KEEL_NET_SHM_RING_H
 
 #include <assert.h>
 #include <stdalign.h>

@@ -4,8 +4,8 @@
  * A side that dies in the middle of producing leaves nothing visible: a record's header is stored last. A ring is never
  * a lock. There is no TP_CONNECTED, and the other side's end is not seen here: who owns the process knows (pidfd).
  * TP_CLOSED follows tp_disconnect, a queue past its bound, or nonsense in the ring. */
-#ifndef KEEL_TRANSPORT_SHM_H
-#define KEEL_TRANSPORT_SHM_H
+#ifndef KEEL_NET_SHM_SHM_H
+#define KEEL_NET_SHM_SHM_H
 
 #include "runtime/net/transport.h"
 

@@ -9,8 +9,8 @@
  * The mark is 0 until the keys are there, then SipHash of the message's number and length: a length that somebody made up would
  * let us wait for what never comes.
  * No remote writes and reads, no registered memory: those entries of the table give KEEL_ERR_ARG. */
-#ifndef KEEL_TRANSPORT_STREAM_H
-#define KEEL_TRANSPORT_STREAM_H
+#ifndef KEEL_NET_STREAM_STREAM_H
+#define KEEL_NET_STREAM_STREAM_H
 
 #include "runtime/net/transport.h"
 

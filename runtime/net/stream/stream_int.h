@@ -1,6 +1,6 @@
 /* Inside of tp_stream (stream.h): its structures, and what its files give each other. */
-#ifndef KEEL_TRANSPORT_STREAM_INT_H
-#define KEEL_TRANSPORT_STREAM_INT_H
+#ifndef KEEL_NET_STREAM_STREAM_INT_H
+#define KEEL_NET_STREAM_STREAM_INT_H
 
 #include <assert.h>
 #include <netinet/in.h>

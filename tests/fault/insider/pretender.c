@@ -17,14 +17,14 @@ enum { PROVE_MS = 60000 };
 static int node;
 static long long console;
 
-static void opened(struct wire_conn *c)
+static void opened(struct pm_conn *c)
 {
     conn_send_json(c, MSG_RETURN,
                    json_pack("{s:s, s:i, s:I, s:i}", "version", KEEL_VERSION, "node", node, "console",
                              (json_int_t)console, "pid", 1));
 }
 
-static void frame(struct wire_conn *c, uint8_t type, const uint8_t *body, size_t len)
+static void frame(struct pm_conn *c, uint8_t type, const uint8_t *body, size_t len)
 {
     (void)c;
     (void)body;
@@ -33,7 +33,7 @@ static void frame(struct wire_conn *c, uint8_t type, const uint8_t *body, size_t
     fflush(stdout);
 }
 
-static void lost(struct wire_conn *c, const char *why)
+static void lost(struct pm_conn *c, const char *why)
 {
     printf("lost %s\n", why);
     fflush(stdout);

@@ -10,7 +10,7 @@
 
 static const struct summons *to;
 
-static void opened(struct wire_conn *c)
+static void opened(struct pm_conn *c)
 {
     const char *victim = getenv("VICTIM");
     conn_send_json(c, MSG_HELLO,
@@ -18,7 +18,7 @@ static void opened(struct wire_conn *c)
                              victim ? atoi(victim) : 1, "stub_pid", 1, "hostname", "thief"));
 }
 
-static void frame(struct wire_conn *c, uint8_t type, const uint8_t *body, size_t len)
+static void frame(struct pm_conn *c, uint8_t type, const uint8_t *body, size_t len)
 {
     (void)c;
     (void)body;
@@ -26,7 +26,7 @@ static void frame(struct wire_conn *c, uint8_t type, const uint8_t *body, size_t
     fprintf(stderr, "told %d\n", type);
 }
 
-static void lost(struct wire_conn *c, const char *why)
+static void lost(struct pm_conn *c, const char *why)
 {
     fprintf(stderr, "lost: %s\n", why);
     uv_stop(c->uv.handle.loop);

@@ -42,15 +42,15 @@ struct check_parts check_parts(const struct world *w, int segment, int rank)
     struct check_parts p = {0};
     const struct model *m = w->model;
     const struct planned *s = &m->planned[segment];
-    int slot = w->setup.rank_node[rank], g = group_of(slot, (unsigned)s->redundancy);
+    int slot = w->setup.rank_node[rank], g = copyset_of(slot, (unsigned)s->redundancy);
     if (s->index < 0 || s->freed || s->lost[slot] || (s->part && !s->part[rank]))
         return p;
-    const struct view_group *group = &m->view.group[g];
-    for (int i = 0; i < group->copies; i++) {
+    const struct view_copyset *copyset = &m->view.copyset[g];
+    for (int i = 0; i < copyset->copies; i++) {
         size_t bytes;
-        int node = group->copy[i].node;
+        int node = copyset->copy[i].node;
         const uint8_t *copy =
-            group->copy[i].whole && !m->dead[node] ? check_copy(w, node, segment, slot, &bytes) : NULL;
+            copyset->copy[i].whole && !m->dead[node] ? check_copy(w, node, segment, slot, &bytes) : NULL;
         if (!copy)
             continue;
         p.node[p.n] = node;

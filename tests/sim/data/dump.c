@@ -11,9 +11,9 @@ static void dump_op(struct world *w, const struct op *op)
               "  %s of %llu bytes: segment %lld, slot %d, group %d%s%s%s%s, status %d, tag %llx, now %llx, at %lld ms "
               "of its time",
               kind[op->kind], (unsigned long long)op->len, op->segment ? (long long)op->segment->index : -1, op->slot,
-              op->group, op->planned ? ", planned" : "", op->replan ? ", to be planned again" : "",
+              op->copyset, op->planned ? ", planned" : "", op->replan ? ", to be planned again" : "",
               op->waiting ? ", waits" : "", op->accesses ? ", accesses" : "", op->status,
-              (unsigned long long)op->route.tag, (unsigned long long)page_tag(c->page, op->group),
+              (unsigned long long)op->route.tag, (unsigned long long)page_tag(c->page, op->copyset),
               (long long)((c->lived_ns - op->started) / MS));
     for (int leg = 0; leg < op->plan.legs; leg++) {
         const struct link *l = &c->link[op->plan.leg[leg].node];

@@ -35,21 +35,21 @@ void model_fini(struct world *w)
 
 /* ---- what agents do ---- */
 
-static int copies_left(const struct model *m, const struct view_group *group)
+static int copies_left(const struct model *m, const struct view_copyset *copyset)
 {
     int left = 0;
-    for (int i = 0; i < group->copies; i++)
-        left += group->copy[i].whole && !m->dead[group->copy[i].node];
+    for (int i = 0; i < copyset->copies; i++)
+        left += copyset->copy[i].whole && !m->dead[copyset->copy[i].node];
     return left;
 }
 
-static void lose(struct model *m, int group)
+static void lose(struct model *m, int copyset)
 {
-    m->lost[group] = true;
-    m->losing[group] = NEVER; /* it does not begin anew yet */
+    m->lost[copyset] = true;
+    m->losing[copyset] = NEVER; /* it does not begin anew yet */
     for (int i = 0; i < m->segments; i++)
-        if (m->planned[i].begun && (unsigned)m->planned[i].redundancy == group_class(group))
-            m->planned[i].lost[group_slot(group)] = true;
+        if (m->planned[i].begun && (unsigned)m->planned[i].redundancy == copyset_class(copyset))
+            m->planned[i].lost[copyset_slot(copyset)] = true;
 }
 
 /* What is allocated after every agent has heard of the loss is there; before that it may be lost with the rest. */
@@ -58,19 +58,19 @@ void model_allocates(struct world *w, int segment)
     const struct model *m = w->model;
     struct planned *s = &w->model->planned[segment];
     for (int slot = 0; slot < w->setup.nodes && !s->begun; slot++)
-        s->lost[slot] = m->losing[group_of(slot, (unsigned)s->redundancy)] != 0;
+        s->lost[slot] = m->losing[copyset_of(slot, (unsigned)s->redundancy)] != 0;
     s->begun = true;
 }
 
-/* The last whole copy of a group is gone: what it held is excused. */
+/* The last whole copy of a copyset is gone: what it held is excused. */
 static void look_for_losses(struct world *w)
 {
     struct model *m = w->model;
     for (int g = 0; g < w->setup.nodes * CLASSES; g++) {
-        const struct view_group *group = &m->view.group[g];
-        if (copies_left(m, group) == 0) {
+        const struct view_copyset *copyset = &m->view.copyset[g];
+        if (copies_left(m, copyset) == 0) {
             if (m->losing[g] != NEVER)
-                world_say(w, "slot %d, redundancy %u: no whole copy is left", group_slot(g), group_class(g));
+                world_say(w, "slot %d, redundancy %u: no whole copy is left", copyset_slot(g), copyset_class(g));
             lose(m, g);
         } else if (m->losing[g] == NEVER) {
             m->losing[g] = m->view.epoch;
@@ -84,9 +84,9 @@ static void note_tears(struct world *w, int node)
 {
     struct model *m = w->model;
     for (struct region *g = m->regions; g; g = g->next) {
-        const struct view_group *group =
-            &m->view.group[group_of(w->setup.rank_node[g->rank], (unsigned)m->planned[g->segment].redundancy)];
-        if (view_copy_at(group, node) < 0 || copies_left(m, group) > 1)
+        const struct view_copyset *copyset =
+            &m->view.copyset[copyset_of(w->setup.rank_node[g->rank], (unsigned)m->planned[g->segment].redundancy)];
+        if (view_copy_at(copyset, node) < 0 || copies_left(m, copyset) > 1)
             continue;
         for (struct pending *p = g->pending; p; p = p->next)
             p->may_tear = p->may_tear || p->len > WIRE_BULK_MAX;
@@ -97,8 +97,8 @@ static void note_tears(struct world *w, int node)
 static bool is_single(const struct world *w, const struct region *g)
 {
     const struct model *m = w->model;
-    return m->view.group[group_of(w->setup.rank_node[g->rank], (unsigned)m->planned[g->segment].redundancy)].copies ==
-           1;
+    return m->view.copyset[copyset_of(w->setup.rank_node[g->rank], (unsigned)m->planned[g->segment].redundancy)]
+               .copies == 1;
 }
 
 /* One begins while all copies but one are dead, and nobody knows it yet. */
@@ -107,7 +107,7 @@ static bool begins_alone(const struct world *w, const struct region *g, size_t l
     const struct model *m = w->model;
     unsigned redundancy = (unsigned)m->planned[g->segment].redundancy;
     return len > WIRE_BULK_MAX &&
-           copies_left(m, &m->view.group[group_of(w->setup.rank_node[g->rank], redundancy)]) == 1;
+           copies_left(m, &m->view.copyset[copyset_of(w->setup.rank_node[g->rank], redundancy)]) == 1;
 }
 
 static void note_singles(struct world *w)

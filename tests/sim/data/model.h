@@ -9,7 +9,7 @@
  *             checked for linearizability (history.h)
  *   pool      tasks, each of which adds to doubles of its own: once a round (G4)
  *
- * What a group held when all its whole copies died is excused from then on; nothing else is. */
+ * What a copyset held when all its whole copies died is excused from then on; nothing else is. */
 #ifndef KEEL_TESTS_SIM_DATA_MODEL_H
 #define KEEL_TESTS_SIM_DATA_MODEL_H
 
@@ -146,9 +146,9 @@ struct model {
     struct sum *sums;
     struct word *words;
     struct lock *locks;
-    bool *lost;              /* [groups]: what was allocated then, and nothing else */
-    uint64_t *losing;        /* [groups]: 0, or the epoch of the view in which it starts again, until that is settled */
-    bool dead[NODES_MAX];    /* for the data: killed, or declared dead */
+    bool *lost;           /* [copysets]: what was allocated then, and nothing else */
+    uint64_t *losing;     /* [copysets]: 0, or the epoch of the view in which it starts again, until that is settled */
+    bool dead[NODES_MAX]; /* for the data: killed, or declared dead */
     bool tainted[NODES_MAX]; /* may rightly be declared dead */
     uint64_t checks;
     bool whole; /* this one takes nothing from those before */

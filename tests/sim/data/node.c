@@ -44,12 +44,12 @@ static bool is_for_new_copies(const struct agent *a, size_t bytes)
     bool any = false;
     for (const struct store_segment *s = a->store.first; s; s = s->next)
         for (int slot = 0; slot < a->view.nodes; slot++) {
-            const struct view_group *g = &a->view.group[group_of(slot, s->redundancy)];
+            const struct view_copyset *g = &a->view.copyset[copyset_of(slot, s->redundancy)];
             int at = view_copy_at(g, a->self);
             if (at < 0 || s->copy[slot].base || s->copy[slot].lost ||
                 layout_memory_bytes(layout_copy_bytes(s->bytes_per_rank, (uint64_t)a->store.slot_ranks[slot])) != bytes)
                 continue;
-            if (g->copy[at].whole || repair_is_filled(a, group_of(slot, s->redundancy)))
+            if (g->copy[at].whole || repair_is_filled(a, copyset_of(slot, s->redundancy)))
                 return false;
             any = true;
         }

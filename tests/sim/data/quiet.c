@@ -20,7 +20,7 @@ static bool all_equal(const struct region *g, const struct check_parts *p)
     return true;
 }
 
-/* "Restored" was said under this view: every group in use has its copies, and what the dead left is decided. */
+/* "Restored" was said under this view: every copyset in use has its copies, and what the dead left is decided. */
 void model_check_restored(struct world *w, const struct node *n)
 {
     const struct model *m = w->model;
@@ -29,15 +29,15 @@ void model_check_restored(struct world *w, const struct node *n)
     for (int i = 0; i < m->segments; i++) {
         const struct planned *s = &m->planned[i];
         for (int slot = 0; slot < w->setup.nodes && s->index >= 0 && !s->freed && !w->failed; slot++) {
-            int g = group_of(slot, (unsigned)s->redundancy);
-            const struct view_group *group = &m->view.group[g];
+            int g = copyset_of(slot, (unsigned)s->redundancy);
+            const struct view_copyset *copyset = &m->view.copyset[g];
             if (s->redundancy == KEEL_REDUNDANCY_NONE || s->lost[slot])
                 continue;
-            if (group->copies != (int)s->redundancy + 1)
-                world_fail(w, "restored: slot %d of segment %d has %d copies", slot, i, group->copies);
-            for (int k = 0; k < group->copies; k++) {
+            if (copyset->copies != (int)s->redundancy + 1)
+                world_fail(w, "restored: slot %d of segment %d has %d copies", slot, i, copyset->copies);
+            for (int k = 0; k < copyset->copies; k++) {
                 size_t bytes;
-                int node = group->copy[k].node;
+                int node = copyset->copy[k].node;
                 if (!m->dead[node] && s->made && !check_copy(w, node, i, slot, &bytes))
                     world_fail(w, "restored: node %d has no copy of slot %d of segment %d", node, slot, i);
             }
@@ -68,13 +68,13 @@ static void check_notes(struct world *w)
                                c->incarnation);
 }
 
-static bool group_is_used(const struct model *m, int group)
+static bool copyset_is_used(const struct model *m, int copyset)
 {
-    if (group_class(group) == KEEL_REDUNDANCY_SHADOW)
+    if (copyset_class(copyset) == KEEL_REDUNDANCY_SHADOW)
         return true; /* the runtime's own */
     for (int i = 0; i < m->segments; i++)
         if (m->planned[i].index >= 0 && !m->planned[i].freed &&
-            (unsigned)m->planned[i].redundancy == group_class(group))
+            (unsigned)m->planned[i].redundancy == copyset_class(copyset))
             return true;
     return false;
 }
@@ -97,7 +97,7 @@ bool model_is_quiet(const struct world *w, const char **why)
             return false;
     *why = "a group is not restored";
     for (int g = 0; g < w->setup.nodes * CLASSES; g++)
-        if (group_is_used(m, g) && m->view.group[g].mode != GROUP_DIRECT)
+        if (copyset_is_used(m, g) && m->view.copyset[g].mode != COPYSET_DIRECT)
             return false;
     *why = "a rank's end is not known";
     for (const struct runner *r = w->runners; r; r = r->next) {
@@ -150,21 +150,21 @@ static size_t differ_at(const struct world *w, int segment, int slot, const uint
     return bytes;
 }
 
-/* All copies that the group should have, byte for byte. */
+/* All copies that the copyset should have, byte for byte. */
 static void compare_copies(struct world *w, int segment, int slot)
 {
     const struct model *m = w->model;
-    int g = group_of(slot, (unsigned)m->planned[segment].redundancy);
-    const struct view_group *group = &m->view.group[g];
+    int g = copyset_of(slot, (unsigned)m->planned[segment].redundancy);
+    const struct view_copyset *copyset = &m->view.copyset[g];
     const uint8_t *first = NULL;
     size_t bytes = 0;
     if (m->planned[segment].lost[slot])
         return;
-    for (int i = 0; i < group->copies && !w->failed; i++) {
+    for (int i = 0; i < copyset->copies && !w->failed; i++) {
         size_t here;
-        const uint8_t *copy = check_copy(w, group->copy[i].node, segment, slot, &here);
+        const uint8_t *copy = check_copy(w, copyset->copy[i].node, segment, slot, &here);
         if (!copy) {
-            world_fail(w, "quiet: node %d has no copy of slot %d of segment %d", group->copy[i].node, slot, segment);
+            world_fail(w, "quiet: node %d has no copy of slot %d of segment %d", copyset->copy[i].node, slot, segment);
             return;
         }
         if (!first) {
@@ -181,7 +181,7 @@ static void compare_copies(struct world *w, int segment, int slot)
                    "quiet: copies differ: segment %d (no. %lld, redundancy %d), slot %d, offset %zu%s: node %d has "
                    "%02x, node %d %02x",
                    segment, (long long)m->planned[segment].index, (int)m->planned[segment].redundancy, slot, at, text,
-                   group->copy[0].node, first[at], group->copy[i].node, copy[at]);
+                   copyset->copy[0].node, first[at], copyset->copy[i].node, copy[at]);
     }
 }
 

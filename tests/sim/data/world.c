@@ -172,7 +172,8 @@ static void check_agent(struct world *w, const struct node *n)
                    a->waiters ? "answers that wait"
                    : a->stash ? "requests that wait"
                               : "segments that are waited for");
-    /* Doubts go when their group was made equal; those of ranks that ended with the job have nothing to be made equal for. */
+    /* Doubts go when their copyset was made equal; those of ranks that ended with the job have nothing to be made equal
+     * for. */
 }
 
 static void end_agents(struct world *w)

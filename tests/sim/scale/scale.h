@@ -41,7 +41,7 @@ struct plan {
 enum { SCALE_TYPES = 16 };
 struct outcome {
     uint64_t events, messages, reads, suspicions;
-    uint64_t by_type[SCALE_TYPES]; /* of the messages, enum wire_type; the rest are knocks */
+    uint64_t by_type[SCALE_TYPES]; /* of the messages, enum datagram_type; the rest are knocks */
     uint64_t detected, known;      /* from `at`: the first verdict; the last live node's commit. 0: none */
     int failed, declared, wrong, halted, ordered; /* ordered: of the events submitted */
     bool consistent, agreed; /* one history; at the end all that run have its end, and the failed are out */

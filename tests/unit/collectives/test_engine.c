@@ -492,8 +492,8 @@ static void test_engine_group_is_created_by_its_members_alone(void **state)
         assert_true(group_id(made[i]) == group_id(made[0]) && group_same(made[i], made[0]));
     }
     assert_int_equal(group_rank(made[0], 0), 9);
-    assert_int_equal(group_member(made[0], 7), 2);
-    assert_int_equal(group_member(made[0], 2), -1);
+    assert_int_equal(group_member_of(made[0], 7), 2);
+    assert_int_equal(group_member_of(made[0], 2), -1);
     assert_true(group_id(made[0]) != group_id(wanted));
     for (int i = 0; i < N; i++)
         group_unref(made[i]);

@@ -21,7 +21,7 @@ static void assert_ranks(const struct group *g, const int *ranks, int n)
     assert_int_equal(group_size(g), n);
     for (int i = 0; i < n; i++) {
         assert_int_equal(group_rank(g, i), ranks[i]);
-        assert_int_equal(group_member(g, ranks[i]), i);
+        assert_int_equal(group_member_of(g, ranks[i]), i);
     }
 }
 
@@ -44,7 +44,7 @@ static void test_group_translates_ranks_both_ways(void **state)
             bool inside = false;
             for (int i = 0; i < n; i++)
                 inside |= list[i] == rank;
-            assert_true(inside == (group_member(g, rank) >= 0));
+            assert_true(inside == (group_member_of(g, rank) >= 0));
         }
         assert_int_equal(group_rank(g, -1), -1);
         assert_int_equal(group_rank(g, n), -1);
@@ -59,8 +59,8 @@ static void test_group_strides_forwards_and_backwards_need_no_list(void **state)
     struct group *a = listed(16, up, 4), *b = listed(16, down, 4);
     assert_ranks(a, up, 4);
     assert_ranks(b, down, 4);
-    assert_int_equal(group_member(a, 8), -1);
-    assert_int_equal(group_member(b, 2), -1);
+    assert_int_equal(group_member_of(a, 8), -1);
+    assert_int_equal(group_member_of(b, 2), -1);
     assert_false(group_same(a, b));
     assert_true(group_id(a) != group_id(b));
     int from[] = {0, 3}, to[2];
@@ -187,7 +187,7 @@ static void test_group_ten_thousand_are_cheap_and_leave_nothing(void **state)
                 list[k] = first + k * stride;
             assert_int_equal(group_list(RANKS, list, n, (uint64_t)i, &g[i]), GROUP_OK);
             ids[i] = group_id(g[i]);
-            assert_int_equal(group_member(g[i], list[n - 1]), n - 1);
+            assert_int_equal(group_member_of(g[i], list[n - 1]), n - 1);
         }
         assert_true(mallinfo2().uordblks - empty < GROUPS * 100);
         qsort(ids, GROUPS, sizeof ids[0], by_value);

@@ -366,14 +366,14 @@ void world_restore(void)
 
 void rank_connect(struct rank *r, int node)
 {
-    struct wire_hello hello = {.job = 1,
-                               .incarnation = r->incarnation,
-                               .node = r->node,
-                               .rank = (int)r->rank,
-                               .to_node = node,
-                               .to_incarnation = w.node[node].agent.incarnation,
-                               .attempt = ++r->attempt};
-    wire_hello_sign(&hello, secret);
+    struct hello hello = {.job = 1,
+                          .incarnation = r->incarnation,
+                          .node = r->node,
+                          .rank = (int)r->rank,
+                          .to_node = node,
+                          .to_incarnation = w.node[node].agent.incarnation,
+                          .attempt = ++r->attempt};
+    hello_sign(&hello, secret);
     if (r->ep[node])
         tp_ep_destroy(r->ep[node]);
     assert_int_equal(tp_mem.connect(r->net, &w.node[node].addr, &hello, sizeof hello, NULL, &r->ep[node]), KEEL_OK);
@@ -389,7 +389,7 @@ struct wire rank_wire(const struct rank *r, uint8_t type, uint32_t seg, int slot
                                  .slot = (uint16_t)slot,
                                  .seg = seg,
                                  .offset = offset,
-                                 .epoch = w.node[i].agent.view.group[group_of(slot, class)].generation,
+                                 .epoch = w.node[i].agent.view.copyset[copyset_of(slot, class)].generation,
                                  .rank = r->rank,
                                  .incarnation = r->incarnation};
     return (struct wire){0};
@@ -424,10 +424,10 @@ int rank_put(struct rank *r, int node, uint32_t seg, int slot, uint64_t offset, 
 
 /* ---- what there is ---- */
 
-struct view_group *group_at(int node, uint32_t seg, int slot)
+struct view_copyset *copyset_at(int node, uint32_t seg, int slot)
 {
     struct agent *a = &w.node[node].agent;
-    return &a->view.group[group_of(slot, store_find(&a->store, seg)->redundancy)];
+    return &a->view.copyset[copyset_of(slot, store_find(&a->store, seg)->redundancy)];
 }
 
 uint8_t *bytes_at(int node, uint32_t seg, int slot)
@@ -457,7 +457,7 @@ bool copies_are_equal(void)
     struct agent *a = &w.node[first_running()].agent;
     for (const struct store_segment *s = a->store.first; s; s = s->next)
         for (int slot = 0; slot < w.nodes; slot++) {
-            const struct view_group *g = &a->view.group[group_of(slot, s->redundancy)];
+            const struct view_copyset *g = &a->view.copyset[copyset_of(slot, s->redundancy)];
             for (int i = 1; i < g->copies; i++) {
                 const struct store_copy *one = store_copy(&w.node[g->copy[0].node].agent.store, s->seg, slot),
                                         *other = store_copy(&w.node[g->copy[i].node].agent.store, s->seg, slot);
@@ -471,5 +471,5 @@ bool copies_are_equal(void)
 
 bool is_direct(uint32_t seg, int slot)
 {
-    return group_at(first_running(), seg, slot)->mode == GROUP_DIRECT;
+    return copyset_at(first_running(), seg, slot)->mode == COPYSET_DIRECT;
 }

@@ -89,10 +89,10 @@ int rank_ask(struct rank *r, int node, struct wire wire, const void *body);
 /* A direct put of a word to one copy, covered by a note. */
 int rank_put(struct rank *r, int node, uint32_t seg, int slot, uint64_t offset, int64_t value, uint16_t note);
 
-struct view_group *group_at(int node, uint32_t seg, int slot);
+struct view_copyset *copyset_at(int node, uint32_t seg, int slot);
 uint8_t *bytes_at(int node, uint32_t seg, int slot);
 int64_t word_at(int node, uint32_t seg, int slot, uint64_t offset);
-/* All copies of all groups are the same, byte by byte. */
+/* All copies of all copysets are the same, byte by byte. */
 bool copies_are_equal(void);
 bool is_direct(uint32_t seg, int slot);
 #endif

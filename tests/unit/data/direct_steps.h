@@ -67,7 +67,7 @@ static inline bool e_gone(void *user)
 
 static inline void on_asked(const struct tp_event *e)
 {
-    struct wire_hello h;
+    struct hello h;
     struct tp_ep *ep;
     memcpy(&h, e->data, sizeof h);
     struct tp_ep **at = h.to_node == h.node ? &rank[h.rank].own : &rank[h.rank].agent[h.to_node];
@@ -195,7 +195,7 @@ static inline void start(int r)
     struct rank *k = &rank[r];
     struct tp_config config = {.host = "rank"};
     struct control_welcome welcome = {.rank = r, .size = RANKS, .node = r, .job = 1};
-    struct wire_hello hello = {.node = r, .rank = r, .to_node = r};
+    struct hello hello = {.node = r, .rank = r, .to_node = r};
     assert_int_equal(tp_mem.open(&config, &k->net), KEEL_OK);
     assert_int_equal(tp_mem.open(&config, &k->shm), KEEL_OK);
     lossy = tp_mem;

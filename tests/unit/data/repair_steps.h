@@ -4,7 +4,8 @@
 
 #include "world_steps.h"
 
-/* Group (slot 0, triple) has its copies on nodes 0, 1, 2; (slot 0, shadow) on 0, 1. The writer is on no node of theirs. */
+/* Copyset (slot 0, triple) has its copies on nodes 0, 1, 2; (slot 0, shadow) on 0, 1. The writer is on no node of
+ * theirs. */
 static struct rank *const writer = &w.rank[3], *const other = &w.rank[1];
 
 static inline struct view_event death_of(int rank)
@@ -27,10 +28,10 @@ static inline void declare_dead(int node)
 
 static inline bool was_submitted(uint32_t seg, int slot)
 {
-    const struct view_group *g = group_at(0, seg, slot);
+    const struct view_copyset *g = copyset_at(0, seg, slot);
     for (int i = 0; i < w.submissions; i++)
         if (w.submitted[i].type == VIEW_RESTORED && w.submitted[i].d == g->generation &&
-            w.submitted[i].a == (uint32_t)group_of(slot, store_find(&w.node[0].agent.store, seg)->redundancy))
+            w.submitted[i].a == (uint32_t)copyset_of(slot, store_find(&w.node[0].agent.store, seg)->redundancy))
             return true;
     return false;
 }

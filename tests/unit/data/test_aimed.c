@@ -118,7 +118,7 @@ static void test_aimed_note_of_a_dead_copy_does_not_count(void **state)
     struct view_event e = {.type = VIEW_NODE_DEAD, .a = 1};
     change(&e, 1);
     restore();
-    const struct view_group *g = group_at(0, SEG_SHADOW, 0);
+    const struct view_copyset *g = copyset_at(0, SEG_SHADOW, 0);
     int other = g->copy[1].node;
     assert_int_equal(other, 2);
     w.node[2].still = true;       /* slow */
@@ -184,8 +184,8 @@ static void test_aimed_segment_freed_during_fetch(void **state)
             segments_free(&w.node[at].agent, &proc, &r);
             world_pump();
             world_restore();
-            struct wire add = rank_wire(&w.rank[2], WIRE_RMW, 0, 0, 0); /* the system segment: the same group */
-            add.epoch = w.node[0].agent.view.group[group_of(0, 2)].generation;
+            struct wire add = rank_wire(&w.rank[2], WIRE_RMW, 0, 0, 0); /* the system segment: the same copyset */
+            add.epoch = w.node[0].agent.view.copyset[copyset_of(0, 2)].generation;
             add.a = 1;
             add.identity = 1;
             int status = rank_ask(&w.rank[2], 0, add, NULL);
@@ -566,7 +566,7 @@ static void test_aimed_bytes_of_an_older_repair_change_nothing(void **state)
     struct wire patch = {.type = WIRE_PATCH, .slot = 0, .seg = SEG_SHADOW, .offset = 8, .len = 8, .step = 1};
     int64_t old = 77;
     struct view_event doubt = {.type = VIEW_RANK_DOUBT, .a = 3};
-    patch.identity = group_at(0, SEG_SHADOW, 0)->generation;
+    patch.identity = copyset_at(0, SEG_SHADOW, 0)->generation;
     world_change(&doubt, 1);
     agent_tell(&w.node[0].agent, 1, &patch, &old);
     world_pump();
@@ -608,7 +608,7 @@ static void test_aimed_read_from_a_node_that_wakes_is_not_believed(void **state)
     restore();
 }
 
-/* what is announced may be half received when the group changes: it must not go on under the next generation. */
+/* what is announced may be half received when the copyset changes: it must not go on under the next generation. */
 static void test_aimed_announced_write_does_not_outlive_the_group(void **state)
 {
     (void)state;
@@ -629,7 +629,7 @@ static void test_aimed_question_of_an_older_generation_is_not_answered(void **st
     struct wire ask = {.type = WIRE_COMPARE, .slot = 0, .seg = SEG_SHADOW, .offset = 8, .len = 8, .a = 1};
     struct view_event doubt = {.type = VIEW_RANK_DOUBT, .a = 3};
     int64_t zero = 0;
-    ask.identity = group_at(0, SEG_SHADOW, 0)->generation;
+    ask.identity = copyset_at(0, SEG_SHADOW, 0)->generation;
     world_change(&doubt, 1);
     uint64_t before = agent_position(&w.node[1].agent, 0);
     agent_tell(&w.node[0].agent, 1, &ask, &zero);

@@ -242,7 +242,8 @@ static void sleep_and_count(void *u, int ms)
     world_turn();
 }
 
-/* accumulates of a task that nobody waits for: to two groups they are under way at once, to one group one after the other, and the commit waits for all. */
+/* accumulates of a task that nobody waits for: to two copysets they are under way at once, to one copyset one after the
+ * other, and the commit waits for all. */
 static void test_aimed_task_accumulates_to_a_group_one_after_the_other(void **state)
 {
     (void)state;
@@ -276,7 +277,8 @@ static void test_aimed_task_accumulates_to_a_group_one_after_the_other(void **st
     pool_close(pool);
 }
 
-/* the one before fails while the next to the same group waits for its turn: that one is not begun, and the task is run again. */
+/* the one before fails while the next to the same copyset waits for its turn: that one is not begun, and the task is
+ * run again. */
 static void test_aimed_task_begins_nothing_behind_what_failed(void **state)
 {
     (void)state;
@@ -329,19 +331,19 @@ static void test_aimed_freed_pool_leaves_no_records(void **state)
     struct wire add = rank_wire(&w.rank[3], WIRE_RMW, SEG_SHADOW, 0, 8);
     size_t before[2];
     for (int node = 0; node < 2; node++)
-        before[node] = dedup_bytes(&w.node[node].agent.dedup[group_of(0, 1)]);
+        before[node] = dedup_bytes(&w.node[node].agent.dedup[copyset_of(0, 1)]);
     add.flags = WIRE_F_TASK;
     add.a = 1;
     add.identity = task_id(SEG_TRIPLE, 0); /* as if that segment were the pool */
     add.round = 1;
     assert_int_equal(rank_ask(&w.rank[3], 0, add, NULL), KEEL_OK);
-    assert_true(dedup_bytes(&w.node[1].agent.dedup[group_of(0, 1)]) > before[1]);
+    assert_true(dedup_bytes(&w.node[1].agent.dedup[copyset_of(0, 1)]) > before[1]);
     struct proc proc = {.rank = 0};
     struct control r = {.type = CONTROL_SEG_FREE, .seg = SEG_TRIPLE, .b = 1};
     segments_free(&w.node[0].agent, &proc, &r);
     world_pump();
     for (int node = 0; node < 2; node++)
-        assert_int_equal(dedup_bytes(&w.node[node].agent.dedup[group_of(0, 1)]), before[node]);
+        assert_int_equal(dedup_bytes(&w.node[node].agent.dedup[copyset_of(0, 1)]), before[node]);
 }
 
 /* the first forward ever to a middle copy that is cut off but not declared yet. */
@@ -364,7 +366,7 @@ static void test_aimed_forward_to_a_cut_off_copy_is_sent_again(void **state)
     world_change(&dead, 1);
     print_message("answered %d, word at 0: %ld, at 2: %ld, whole %d\n", w.rank[3].replies - before,
                   (long)word_at(0, SEG_TRIPLE, 0, 8), (long)word_at(2, SEG_TRIPLE, 0, 8),
-                  group_at(0, SEG_TRIPLE, 0)->copy[1].whole);
+                  copyset_at(0, SEG_TRIPLE, 0)->copy[1].whole);
     if (w.rank[3].replies > before)
         assert_int_equal(word_at(2, SEG_TRIPLE, 0, 8), 5);
     world_restore();
@@ -523,8 +525,8 @@ static void test_aimed_task_run_again_beside_the_primary_counts_once(void **stat
     assert_int_equal(rma_acc(&c, shadow, 2, 0, KEEL_INT64, NULL, ones, WORDS), KEEL_OK);
     world_kill_node(2);
     world_restore();
-    assert_int_equal(group_at(3, SEG_SHADOW, 2)->copy[0].node, 3);
-    c.task_groups = 0; /* another rank takes it over, and runs it from the beginning */
+    assert_int_equal(copyset_at(3, SEG_SHADOW, 2)->copy[0].node, 3);
+    c.task_copysets = 0; /* another rank takes it over, and runs it from the beginning */
     assert_int_equal(rma_acc(&c, shadow, 2, 0, KEEL_INT64, NULL, ones, WORDS), KEEL_OK);
     for (int i = 0; i < WORDS; i++)
         assert_int_equal(word_at(3, SEG_SHADOW, 2, 8 * (uint64_t)i), 1);
@@ -551,7 +553,7 @@ static void run_pieces(void **state, bool strided, bool apart_first)
             .levels = 1, .count = {8 * WORDS, PIECES}, .global_stride = {8 * WORDS}, .local_stride = {between}};
         for (size_t i = 0; i < PIECES; i++)
             piece[i] = (keel_piece){i * 8 * WORDS, (char *)ones + i * between, 8 * WORDS};
-        c.task_groups = 0; /* from the beginning */
+        c.task_copysets = 0; /* from the beginning */
         assert_int_equal(strided ? shaped_strided(&c, &how, shadow, 0, 0, ones, &shape)
                                  : shaped_vector(&c, &how, shadow, 0, piece, PIECES),
                          KEEL_OK);
@@ -650,13 +652,13 @@ static void large_accumulate_goes_on_at_the_own_node(int slot, int deaths)
     assert_int_equal(rma_acc_nb(&c, shadow, slot, 0, KEEL_INT64, NULL, ones, WORDS, &h), KEEL_OK);
     turns(5);
     for (int i = 0; i < deaths; i++) {
-        int primary = group_at(3, SEG_SHADOW, slot)->copy[0].node;
+        int primary = copyset_at(3, SEG_SHADOW, slot)->copy[0].node;
         world_kill_node(primary);
         if (c.link[primary].way.ep)
             tp_disconnect(c.link[primary].way.ep);
         world_restore();
     }
-    assert_int_equal(group_at(3, SEG_SHADOW, slot)->copy[0].node, 3);
+    assert_int_equal(copyset_at(3, SEG_SHADOW, slot)->copy[0].node, 3);
     turns(5000); /* 5 s of virtual time */
     net->table = &tp_mem;
     assert_int_equal(h.opaque[0], 0);

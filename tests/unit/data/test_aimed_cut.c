@@ -84,7 +84,7 @@ static bool cut_off(uint32_t seg, int whole, int node, enum cut_end end, bool wi
     cut_deaths(node, end, with_its_node);
     if (!copies_are_equal())
         fail_msg("%d writes, node %d, %d, %d: copies differ", whole, node, end, with_its_node);
-    int at = group_at(node == 1 ? 2 : 1, seg, 0)->copy[0].node;
+    int at = copyset_at(node == 1 ? 2 : 1, seg, 0)->copy[0].node;
     for (uint64_t i = 0; i < sizeof big; i += 8) {
         int64_t word = word_at(at, seg, 0, i);
         if (word != 0x1111111111111111 && word != 0x7777777777777777)

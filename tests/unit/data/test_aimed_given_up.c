@@ -51,7 +51,7 @@ static void settle(const keel_handle *h)
 /* Every copy has this in the first word of the part. */
 static void assert_first_is(uint32_t seg, int rank, int64_t value)
 {
-    const struct view_group *g = group_at(3, seg, rank);
+    const struct view_copyset *g = copyset_at(3, seg, rank);
     for (int i = 0; i < g->copies; i++)
         assert_int_equal(word_at(g->copy[i].node, seg, rank, 0), value);
 }
@@ -106,16 +106,16 @@ static void one_after_the_other(void **state, uint32_t seg, int rank, enum write
         w.node[node].still = false;
     turns(50);
     assert_false(is_over(&later)); /* nobody knows whether the first one has come */
-    uint64_t generation = group_at(3, SEG_SHADOW, 0)->generation;
+    uint64_t generation = copyset_at(3, SEG_SHADOW, 0)->generation;
     bool differs = first != ACCUMULATE && seg != SEG_NONE;
     assert_int_equal(take_up(proc).d, !differs);
     if (!differs) /* nothing is made equal for it */
-        assert_int_equal(group_at(3, SEG_SHADOW, 0)->generation, generation);
+        assert_int_equal(copyset_at(3, SEG_SHADOW, 0)->generation, generation);
     restore();
     settle(&later);
     assert_int_equal((int64_t)later.opaque[1], KEEL_OK);
     turns(20);
-    int64_t word = word_at(group_at(3, seg, rank)->copy[0].node, seg, rank, 0);
+    int64_t word = word_at(copyset_at(3, seg, rank)->copy[0].node, seg, rank, 0);
     assert_true(word == 3 || (then == ACCUMULATE && word == 78));
     assert_first_is(seg, rank, word);
 }

@@ -49,7 +49,7 @@ static bool all_words_are(const struct where *to, int node, int64_t expected)
 /* In every copy that the part has now. */
 static bool all_copies_are(const struct where *to, int64_t expected)
 {
-    const struct view_group *g = group_at(3, to->seg, to->rank);
+    const struct view_copyset *g = copyset_at(3, to->seg, to->rank);
     bool all = true;
     for (int i = 0; i < g->copies; i++)
         all = all && all_words_are(to, g->copy[i].node, expected);

@@ -85,7 +85,7 @@ static void stands_still(int copy, enum still_end end, int spares)
     if (end == GOES_ON) {
         int64_t value = 0x7777777777777777;
         for (int i = 0; i < w.nodes + w.spares; i++)
-            if (view_copy_at(group_at(0, SEG_TRIPLE, 0), i) >= 0)
+            if (view_copy_at(copyset_at(0, SEG_TRIPLE, 0), i) >= 0)
                 memcpy(bytes_at(i, SEG_TRIPLE, 0) + STILL_WORD, &value, 8);
         atomic_store(&page.entry[3].active, 0);
     } else if (end == DIES || end == THIRD_DIES_THEN_IT) {
@@ -94,7 +94,8 @@ static void stands_still(int copy, enum still_end end, int spares)
         world_kill_node(0);
     }
     world_restore();
-    int at = end == GOES_ON || end == DIES || end == THIRD_DIES_THEN_IT ? 0 : group_at(3, SEG_TRIPLE, 0)->copy[0].node;
+    int at =
+        end == GOES_ON || end == DIES || end == THIRD_DIES_THEN_IT ? 0 : copyset_at(3, SEG_TRIPLE, 0)->copy[0].node;
     if (!copies_are_equal())
         fail_msg("copy %d, %d, %d spares: copies differ", copy, end, spares);
     int64_t word = word_at(at, SEG_TRIPLE, 0, STILL_WORD);

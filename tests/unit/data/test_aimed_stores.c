@@ -17,7 +17,7 @@ static int sleeps, goes_home_at, direct_at;
 
 static int own_group(void)
 {
-    return group_of(3, KEEL_REDUNDANCY_SHADOW);
+    return copyset_of(3, KEEL_REDUNDANCY_SHADOW);
 }
 
 static void route(enum route_mode mode, const int *nodes)

@@ -123,20 +123,20 @@ static void test_born_holds_what_lacked_a_copy(void **state)
         assert_int_equal(rank_put(&w.rank[0], node, SEG_SHADOW, 0, 64, 4711, 1), KEEL_OK);
     world_kill_node(1);
     world_restore();
-    assert_int_equal(group_at(0, SEG_SHADOW, 0)->copies, 1);
+    assert_int_equal(copyset_at(0, SEG_SHADOW, 0)->copies, 1);
     int node = world_join();
-    assert_int_equal(group_at(0, SEG_SHADOW, 0)->copies, 2);
+    assert_int_equal(copyset_at(0, SEG_SHADOW, 0)->copies, 2);
     for (int i = 0; i <= node; i++)
         world_settle(i);
     world_pump();
     world_restore();
     assert_true(is_direct(SEG_SHADOW, 0));
-    assert_int_equal(view_whole_copies(group_at(0, SEG_SHADOW, 0)), 2);
+    assert_int_equal(view_whole_copies(copyset_at(0, SEG_SHADOW, 0)), 2);
     assert_true(copies_are_equal());
     assert_int_equal(word_at(node, SEG_SHADOW, 0, 64), 4711);
     world_kill_node(0);
-    assert_int_equal(group_at(node, SEG_SHADOW, 0)->copy[0].node, node);
-    assert_int_equal(group_at(node, SEG_SHADOW, 0)->lost_at, 0);
+    assert_int_equal(copyset_at(node, SEG_SHADOW, 0)->copy[0].node, node);
+    assert_int_equal(copyset_at(node, SEG_SHADOW, 0)->lost_at, 0);
     world_close();
 }
 

@@ -103,7 +103,7 @@ static void test_chain_what_comes_again_takes_nothing_back(void **state)
     primary_dies_behind_the_first_that_arrives_again();
     world_kill_node(0);
     world_restore();
-    assert_int_equal(group_at(2, SEG_TRIPLE, 0)->copy[0].node, 2);
+    assert_int_equal(copyset_at(2, SEG_TRIPLE, 0)->copy[0].node, 2);
     for (int i = 0; i < N; i++) { /* the origin has no answer yet */
         struct wire again = acc_of(i);
         assert_int_equal(rank_ask(origin, 2, again, ones), KEEL_OK);

@@ -268,7 +268,7 @@ static void test_direct_who_leaves_hands_over_to_agents(void **state)
     get_all(1, 100);
 }
 
-static keel_status ask(const struct wire_hello *h)
+static keel_status ask(const struct hello *h)
 {
     struct tp_config config = {.host = "stranger"};
     struct tp *tp;
@@ -291,33 +291,33 @@ static void test_direct_hello_of_a_stranger_or_of_another_time_is_refused(void *
     meet();
     uint8_t wrong[32] = {1};
     const struct client *c = &rank[1].c;
-    struct wire_hello good = {.job = c->job, .node = 1, .rank = 1, .to_node = -1, .attempt = 1000}, h = good;
-    wire_hello_sign(&h, wrong);
+    struct hello good = {.job = c->job, .node = 1, .rank = 1, .to_node = -1, .attempt = 1000}, h = good;
+    hello_sign(&h, wrong);
     assert_int_equal(ask(&h), KEEL_ERR_AUTH);
     h = good;
     h.to_node = 0; /* meant for the agent */
-    wire_hello_sign(&h, c->secret);
+    hello_sign(&h, c->secret);
     assert_int_equal(ask(&h), KEEL_ERR_AUTH);
     h = good;
     h.incarnation = 1; /* of no life that is known here */
-    wire_hello_sign(&h, c->secret);
+    hello_sign(&h, c->secret);
     assert_int_equal(ask(&h), KEEL_ERR_AUTH);
     h = good;
     h.attempt = 1; /* recorded */
-    wire_hello_sign(&h, c->secret);
+    hello_sign(&h, c->secret);
     assert_int_equal(ask(&h), KEEL_ERR_AUTH);
     h = good;
     h.rank = 0; /* nobody connects to himself, nor to a higher one */
-    wire_hello_sign(&h, c->secret);
+    hello_sign(&h, c->secret);
     assert_int_equal(ask(&h), KEEL_ERR_AUTH);
-    wire_hello_sign(&good, c->secret);
+    hello_sign(&good, c->secret);
     for (size_t bit = 0; bit < 8 * sizeof h; bit += 3) { /* good, and garbled on the way */
         h = good;
         ((uint8_t *)&h)[bit / 8] ^= (uint8_t)(1u << bit % 8);
         assert_int_equal(ask(&h), KEEL_ERR_AUTH);
     }
     assert_non_null(direct_up(&rank[0].c, 1)); /* and the connection that is there stays */
-    wire_hello_sign(&good, c->secret);
+    hello_sign(&good, c->secret);
     assert_int_equal(ask(&good), KEEL_OK);
     send_some(0, 3, 100); /* whoever that was: it has gone, and the messages have not */
     get_all(1, 100);

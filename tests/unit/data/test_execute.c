@@ -111,7 +111,7 @@ static void test_execute_put_of_a_later_generation_waits_for_its_view(void **sta
     world_pump();
     world_commit(1, &e, 1);
     world_commit(2, &e, 1);
-    put.epoch = group_at(2, SEG_SHADOW, 0)->generation;
+    put.epoch = copyset_at(2, SEG_SHADOW, 0)->generation;
     put.flags = WIRE_F_THROUGH;
     put.len = sizeof value;
     assert_int_equal(rank_ask(writer, 0, put, &value), -1000);
@@ -139,7 +139,7 @@ static void test_execute_get_is_answered_by_each_copy_while_all_are_equal(void *
     assert_int_equal(rank_ask(writer, 2, get, NULL), WIRE_RETRY);
     assert_int_equal(rank_ask(writer, 1, strong, NULL), WIRE_RETRY);
     world_change(&doubt, 1); /* copies are made equal */
-    get.epoch = group_at(0, SEG_SHADOW, 0)->generation;
+    get.epoch = copyset_at(0, SEG_SHADOW, 0)->generation;
     assert_int_equal(rank_ask(writer, 1, get, NULL), WIRE_RETRY);
     assert_int_equal(rank_ask(writer, 0, get, NULL), KEEL_OK);
     assert_int_equal(writer->body[0], 5);
@@ -149,7 +149,7 @@ static void test_execute_what_was_lost_is_told(void **state)
 {
     (void)state;
     world_kill_node(0);
-    int node = group_at(1, SEG_NONE, 0)->copy[0].node;
+    int node = copyset_at(1, SEG_NONE, 0)->copy[0].node;
     struct wire q = rank_wire(writer, WIRE_GET, SEG_NONE, 0, 0);
     q.count = 8;
     assert_int_equal(rank_ask(writer, node, q, NULL), KEEL_ERR_DATA_LOST);

@@ -69,7 +69,7 @@ static void test_execute_accumulate_of_every_type_counts_once_at_the_promoted_co
     assert_true(copies_are_equal());
     world_kill_node(0);
     for (unsigned type = KEEL_INT32; type <= KEEL_COMPLEX_DOUBLE; type++) {
-        acc[type].epoch = group_at(1, SEG_SHADOW, 0)->generation;
+        acc[type].epoch = copyset_at(1, SEG_SHADOW, 0)->generation;
         assert_int_equal(rank_ask(writer, 1, acc[type], body[type]), KEEL_OK);
         assert_memory_equal(bytes_at(1, SEG_SHADOW, 0) + acc[type].offset, body[type], acc[type].len);
     }
@@ -104,7 +104,7 @@ static void test_execute_operation_repeated_at_the_promoted_copy_counts_once(voi
     cas.a = 5;
     assert_int_equal(rank_ask(writer, 0, cas, NULL), KEEL_OK);
     world_kill_node(0);
-    cas.epoch = group_at(1, SEG_TRIPLE, 0)->generation;
+    cas.epoch = copyset_at(1, SEG_TRIPLE, 0)->generation;
     assert_int_equal(rank_ask(writer, 1, cas, NULL), KEEL_OK); /* its answer was lost with the primary */
     assert_int_equal(writer->reply.a, 5);
     assert_int_equal(word_at(1, SEG_TRIPLE, 0, 8), 9);
@@ -270,7 +270,7 @@ static void test_execute_says_when_ranks_of_its_node_may_add_themselves(void **s
     struct wire add = rank_wire(own, WIRE_RMW, SEG_NONE, 0, 16);
     add.identity = 1;
     assert_int_equal(rank_ask(own, 0, add, NULL), KEEL_OK);
-    assert_int_equal(own->reply.epoch, group_at(0, SEG_NONE, 0)->generation + 1);
+    assert_int_equal(own->reply.epoch, copyset_at(0, SEG_NONE, 0)->generation + 1);
     assert_true(store_copy(&w.node[0].agent.store, SEG_NONE, 0)->shared);
     add = rank_wire(own, WIRE_RMW, SEG_SHADOW, 0, 16);
     add.identity = 2;

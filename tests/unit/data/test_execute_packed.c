@@ -79,7 +79,7 @@ static void test_execute_packed_accumulate_counts_once_also_at_the_promoted_copy
         assert_int_equal(word_at(0, seg, 0, 40), 20);
         assert_true(copies_are_equal());
         world_kill_node(0);
-        acc.epoch = group_at(1, seg, 0)->generation;
+        acc.epoch = copyset_at(1, seg, 0)->generation;
         assert_int_equal(rank_ask(writer, 1, acc, &body), KEEL_OK);
         assert_int_equal(word_at(1, seg, 0, 16), 10);
         acc.identity = 2;

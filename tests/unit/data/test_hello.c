@@ -12,30 +12,30 @@ enum { SELF = 3 };
 static const uint64_t JOB = 77, INCARNATION = 88;
 static const uint8_t secret[32] = {1, 2, 3};
 
-static struct wire_hello signed_hello(uint64_t attempt)
+static struct hello signed_hello(uint64_t attempt)
 {
-    struct wire_hello hello = {.job = JOB,
-                               .incarnation = 5,
-                               .node = 1,
-                               .rank = 2,
-                               .to_node = SELF,
-                               .to_incarnation = INCARNATION,
-                               .attempt = attempt};
-    wire_hello_sign(&hello, secret);
+    struct hello hello = {.job = JOB,
+                          .incarnation = 5,
+                          .node = 1,
+                          .rank = 2,
+                          .to_node = SELF,
+                          .to_incarnation = INCARNATION,
+                          .attempt = attempt};
+    hello_sign(&hello, secret);
     return hello;
 }
 
 static bool opens(const void *data, size_t len)
 {
-    struct wire_hello out;
-    return wire_hello_open(data, len, secret, JOB, SELF, INCARNATION, &out);
+    struct hello out;
+    return hello_open(data, len, secret, JOB, SELF, INCARNATION, &out);
 }
 
 static void test_hello_of_the_job_opens(void **state)
 {
     (void)state;
-    struct wire_hello hello = signed_hello(1), out;
-    assert_true(wire_hello_open(&hello, sizeof hello, secret, JOB, SELF, INCARNATION, &out));
+    struct hello hello = signed_hello(1), out;
+    assert_true(hello_open(&hello, sizeof hello, secret, JOB, SELF, INCARNATION, &out));
     assert_int_equal(out.rank, 2);
     assert_int_equal(out.attempt, 1);
 }
@@ -43,7 +43,7 @@ static void test_hello_of_the_job_opens(void **state)
 static void test_hello_altered_or_cut_does_not_open(void **state)
 {
     (void)state;
-    struct wire_hello hello = signed_hello(1);
+    struct hello hello = signed_hello(1);
     uint8_t bytes[sizeof hello];
     for (size_t i = 0; i < sizeof hello; i++) {
         memcpy(bytes, &hello, sizeof hello);
@@ -57,23 +57,23 @@ static void test_hello_of_another_job_node_or_incarnation_does_not_open(void **s
 {
     (void)state;
     const uint8_t other[32] = {3, 2, 1};
-    struct wire_hello hello = signed_hello(1), out;
-    assert_false(wire_hello_open(&hello, sizeof hello, other, JOB, SELF, INCARNATION, &out));
-    assert_false(wire_hello_open(&hello, sizeof hello, secret, JOB + 1, SELF, INCARNATION, &out));
-    assert_false(wire_hello_open(&hello, sizeof hello, secret, JOB, SELF + 1, INCARNATION, &out));
-    assert_false(wire_hello_open(&hello, sizeof hello, secret, JOB, SELF, INCARNATION + 1, &out));
+    struct hello hello = signed_hello(1), out;
+    assert_false(hello_open(&hello, sizeof hello, other, JOB, SELF, INCARNATION, &out));
+    assert_false(hello_open(&hello, sizeof hello, secret, JOB + 1, SELF, INCARNATION, &out));
+    assert_false(hello_open(&hello, sizeof hello, secret, JOB, SELF + 1, INCARNATION, &out));
+    assert_false(hello_open(&hello, sizeof hello, secret, JOB, SELF, INCARNATION + 1, &out));
 }
 
 static void test_hello_repeated_or_older_is_not_new(void **state)
 {
     (void)state;
     uint64_t last = 0;
-    struct wire_hello first = signed_hello(1), second = signed_hello(2), ninth = signed_hello(9);
-    assert_true(wire_hello_is_new(&first, &last));
-    assert_false(wire_hello_is_new(&first, &last));
-    assert_true(wire_hello_is_new(&ninth, &last)); /* attempts between were lost */
-    assert_false(wire_hello_is_new(&second, &last));
-    assert_false(wire_hello_is_new(&ninth, &last));
+    struct hello first = signed_hello(1), second = signed_hello(2), ninth = signed_hello(9);
+    assert_true(hello_is_new(&first, &last));
+    assert_false(hello_is_new(&first, &last));
+    assert_true(hello_is_new(&ninth, &last)); /* attempts between were lost */
+    assert_false(hello_is_new(&second, &last));
+    assert_false(hello_is_new(&ninth, &last));
 }
 
 int main(void)

@@ -33,14 +33,14 @@ static void kill_nodes(struct view *v, const int *node, int n)
 static void restore_all(struct view *v)
 {
     for (int g = 0; g < v->nodes * CLASSES; g++) {
-        struct view_event e = {VIEW_RESTORED, (uint32_t)g, 0, 0, v->group[g].generation};
+        struct view_event e = {VIEW_RESTORED, (uint32_t)g, 0, 0, v->copyset[g].generation};
         view_apply(v, v->epoch + 1, &e, 1);
     }
 }
 
 static void assert_copies(const struct view *v, int slot, unsigned redundancy, int a, int b, int c)
 {
-    const struct view_group *g = &v->group[group_of(slot, redundancy)];
+    const struct view_copyset *g = &v->copyset[copyset_of(slot, redundancy)];
     const int node[COPIES_MAX] = {a, b, c};
     for (int i = 0; i < COPIES_MAX; i++)
         assert_int_equal(i < g->copies ? g->copy[i].node : -1, node[i]);
@@ -50,7 +50,7 @@ static int load(const struct view *v, unsigned redundancy, int node)
 {
     int n = 0;
     for (int s = 0; s < v->nodes; s++)
-        n += view_copy_at(&v->group[group_of(s, redundancy)], node) >= 0;
+        n += view_copy_at(&v->copyset[copyset_of(s, redundancy)], node) >= 0;
     return n;
 }
 
@@ -73,7 +73,7 @@ static int spread(const struct view *v, unsigned redundancy, const int *domain, 
 static bool loses(const struct view *v, unsigned redundancy, const bool *dies)
 {
     for (int s = 0; s < v->nodes; s++) {
-        const struct view_group *g = &v->group[group_of(s, redundancy)];
+        const struct view_copyset *g = &v->copyset[copyset_of(s, redundancy)];
         bool left = false;
         for (int i = 0; i < g->copies; i++)
             left = left || !dies[g->copy[i].node];
@@ -176,7 +176,7 @@ static void test_policy_spare_that_takes_over_stands_where_the_dead_one_stood(vo
     for (int s = 0; s < 6; s++)
         for (int i = 0; i < 3; i++) {
             int was = (s + 2 * i) % 6;
-            assert_true(view_copy_at(&v.group[group_of(s, TRIPLE)], was == 1 ? 6 : was) >= 0);
+            assert_true(view_copy_at(&v.copyset[copyset_of(s, TRIPLE)], was == 1 ? 6 : was) >= 0);
         }
     view_fini(&v);
 }
@@ -191,7 +191,7 @@ static void test_policy_racks_that_alternate_are_told_apart(void **state)
     struct view v;
     open_view(&v, VIEW_DEGRADE, 4, 0, &rule);
     for (int s = 0; s < 4; s++)
-        assert_int_not_equal(rack[v.group[group_of(s, SHADOW)].copy[1].node], rack[s]);
+        assert_int_not_equal(rack[v.copyset[copyset_of(s, SHADOW)].copy[1].node], rack[s]);
     assert_int_equal(spread(&v, SHADOW, NULL, -1, false), 0);
     view_fini(&v);
 }
@@ -204,7 +204,7 @@ static void test_policy_rack_of_most_nodes_fills_the_others(void **state)
     struct view v;
     open_view(&v, VIEW_DEGRADE, 6, 0, &rule);
     for (int s = 0; s < 6; s++)
-        assert_int_not_equal(rack[v.group[group_of(s, SHADOW)].copy[1].node], rack[s]);
+        assert_int_not_equal(rack[v.copyset[copyset_of(s, SHADOW)].copy[1].node], rack[s]);
     assert_int_equal(load(&v, SHADOW, 4), 3);
     assert_int_equal(load(&v, SHADOW, 5), 3);
     view_fini(&v);
@@ -230,11 +230,11 @@ static void test_policy_switch_counts_more_than_the_rack(void **state)
     struct view v;
     open_view(&v, VIEW_DEGRADE, 6, 0, &rule);
     for (int s = 0; s < 6; s++)
-        assert_int_not_equal(domain[6 + v.group[group_of(s, SHADOW)].copy[1].node], domain[6 + s]);
+        assert_int_not_equal(domain[6 + v.copyset[copyset_of(s, SHADOW)].copy[1].node], domain[6 + s]);
     kill_nodes(&v, (int[]){4, 5}, 2);
     restore_all(&v);
     for (int s = 0; s < 6; s++) {
-        const struct view_group *g = &v.group[group_of(s, SHADOW)];
+        const struct view_copyset *g = &v.copyset[copyset_of(s, SHADOW)];
         assert_int_equal(g->copies, 2);
         assert_int_equal(policy_apart(&v, g), 1); /* racks: there is no other switch */
     }
@@ -338,11 +338,11 @@ static void test_policy_random_domains_lose_nothing_when_one_dies(void **state)
 }
 
 /* Best that a second copy could be from the first, of those who live. */
-static int could_be_apart(const struct view *v, const struct view_group *g)
+static int could_be_apart(const struct view *v, const struct view_copyset *g)
 {
     int best = 0;
     for (int m = 0; m < v->nodes + v->spares; m++) {
-        struct view_group pair = {.copies = 2, .copy = {g->copy[0], {.node = m}}};
+        struct view_copyset pair = {.copies = 2, .copy = {g->copy[0], {.node = m}}};
         if (v->alive[m] && policy_apart(v, &pair) > best)
             best = policy_apart(v, &pair);
     }
@@ -352,13 +352,13 @@ static int could_be_apart(const struct view *v, const struct view_group *g)
 /* Copies of each redundancy, by spread. */
 static int seen[COPIES_MAX], seen_wide[COPIES_MAX], widest;
 
-static void check_after_deaths(const struct view *v, const struct view_group *before)
+static void check_after_deaths(const struct view *v, const struct view_copyset *before)
 {
-    for (int group = 0; group < v->nodes * CLASSES; group++) {
-        const struct view_group *g = &v->group[group], *old = &before[group];
+    for (int copyset = 0; copyset < v->nodes * CLASSES; copyset++) {
+        const struct view_copyset *g = &v->copyset[copyset], *old = &before[copyset];
         for (int i = 0; i < old->copies; i++) /* few moves: what was not lost is where it was */
             assert_true(!v->alive[old->copy[i].node] || view_copy_at(g, old->copy[i].node) >= 0);
-        if (group_class(group) == SHADOW && g->copies == 2)
+        if (copyset_class(copyset) == SHADOW && g->copies == 2)
             assert_int_equal(policy_apart(v, g), could_be_apart(v, g));
     }
     if (v->copies.levels)
@@ -379,7 +379,7 @@ static void test_policy_random_deaths_move_little_and_stay_even(void **state)
     for (int run = 0; run < 3000; run++) {
         struct view v;
         struct copy_rule rule = {0};
-        struct view_group before[NODES * CLASSES];
+        struct view_copyset before[NODES * CLASSES];
         int domain[2 * MEMBERS], nodes = 2 + (int)rng_below(&rng, run < 2500 ? 14 : NODES - 1),
                                  spares = (int)rng_below(&rng, 4);
         if (rng_below(&rng, 2))
@@ -391,7 +391,7 @@ static void test_policy_random_deaths_move_little_and_stay_even(void **state)
                  i++, m = (m + 1) % (nodes + spares))
                 if (v.alive[m] && n < many && n < left - 1)
                     die[n++] = m;
-            memcpy(before, v.group, (size_t)(nodes * CLASSES) * sizeof *before);
+            memcpy(before, v.copyset, (size_t)(nodes * CLASSES) * sizeof *before);
             kill_nodes(&v, die, n);
             left -= n;
             check_after_deaths(&v, before);

@@ -275,15 +275,15 @@ static void test_repair_what_came_before_a_new_connection_is_handled(void **stat
 {
     (void)state;
     struct rank *r = &w.rank[3];
-    struct wire_hello hello = {.job = 1,
-                               .node = 3,
-                               .rank = 3,
-                               .to_node = 0,
-                               .to_incarnation = w.node[0].agent.incarnation,
-                               .attempt = ++r->attempt};
+    struct hello hello = {.job = 1,
+                          .node = 3,
+                          .rank = 3,
+                          .to_node = 0,
+                          .to_incarnation = w.node[0].agent.incarnation,
+                          .attempt = ++r->attempt};
     const uint8_t secret[32] = {4, 2};
     struct tp_ep *again;
-    wire_hello_sign(&hello, secret);
+    hello_sign(&hello, secret);
     assert_int_equal(tp_mem.connect(r->net, &w.node[0].addr, &hello, sizeof hello, NULL, &again), KEEL_OK);
     announce(r, 0, SEG_SHADOW, 0, 4096, 7, 0, 5);
     world_pump();

@@ -28,14 +28,14 @@ static void test_repair_third_copy_is_filled_with_bytes_and_records(void **state
     for (int node = 0; node < 3; node++)
         assert_int_equal(rank_put(other, node, SEG_TRIPLE, 0, SEG_BYTES - 8, 55, 2), KEEL_OK);
     world_kill_node(2);
-    assert_int_equal(group_at(0, SEG_TRIPLE, 0)->copy[2].node, 3);
+    assert_int_equal(copyset_at(0, SEG_TRIPLE, 0)->copy[2].node, 3);
     world_restore();
     assert_true(is_direct(SEG_TRIPLE, 0));
-    assert_int_equal(view_whole_copies(group_at(0, SEG_TRIPLE, 0)), 3);
+    assert_int_equal(view_whole_copies(copyset_at(0, SEG_TRIPLE, 0)), 3);
     assert_true(copies_are_equal());
     assert_int_equal(word_at(3, SEG_TRIPLE, 0, 8), 300);
     assert_int_equal(word_at(3, SEG_TRIPLE, 0, SEG_BYTES - 8), 55);
-    const struct dedup *d = &w.node[3].agent.dedup[group_of(0, 2)];
+    const struct dedup *d = &w.node[3].agent.dedup[copyset_of(0, 2)];
     int64_t result;
     assert_int_equal(dedup_look(d, 3, 0, 5, 3, &result), DEDUP_SEEN);
     assert_int_equal(result, 200);
@@ -43,7 +43,7 @@ static void test_repair_third_copy_is_filled_with_bytes_and_records(void **state
     world_kill_node(0); /* and it can be counted on */
     world_restore();
     world_kill_node(1);
-    assert_int_equal(group_at(3, SEG_TRIPLE, 0)->copy[0].node, 3);
+    assert_int_equal(copyset_at(3, SEG_TRIPLE, 0)->copy[0].node, 3);
     assert_int_equal(add(writer, 3, SEG_TRIPLE, 8, 100, 3), KEEL_OK); /* its answer was lost */
     assert_int_equal(writer->reply.a, 200);
     assert_int_equal(word_at(3, SEG_TRIPLE, 0, 8), 300);
@@ -126,7 +126,7 @@ static void test_repair_writer_dies_during_the_fill_all_copies_are_made_equal(vo
             world_kill_rank(3);
             world_restore();
             assert_true(is_direct(SEG_TRIPLE, 0));
-            assert_int_equal(group_at(0, SEG_TRIPLE, 0)->copies, 3);
+            assert_int_equal(copyset_at(0, SEG_TRIPLE, 0)->copies, 3);
             assert_true(copies_are_equal());
         }
 }
@@ -141,14 +141,14 @@ static void test_repair_node_that_is_filled_dies_another_is_filled(void **state)
         declare_dead(1);
         for (int i = 0; i < turns; i++)
             world_turn();
-        int filled = group_at(0, SEG_SHADOW, 0)->copy[1].node;
+        int filled = copyset_at(0, SEG_SHADOW, 0)->copy[1].node;
         w.submissions = 0;
         world_kill_node(filled);
         world_restore();
         assert_true(is_direct(SEG_SHADOW, 0));
         assert_true(copies_are_equal());
         assert_int_equal(word_at(5 - filled, SEG_SHADOW, 0, 8), 100);
-        assert_int_equal(group_at(0, SEG_SHADOW, 0)->lost_at, 0);
+        assert_int_equal(copyset_at(0, SEG_SHADOW, 0)->lost_at, 0);
     }
 }
 
@@ -172,10 +172,10 @@ static void test_repair_copy_dies_amid_additions_each_counts_once_everywhere(voi
             for (int i = 0; i < turns; i++)
                 world_turn();
             world_kill_node(victim);
-            int primary = group_at(3, SEG_TRIPLE, 0)->copy[0].node, sum = 0;
+            int primary = copyset_at(3, SEG_TRIPLE, 0)->copy[0].node, sum = 0;
             for (int lane = 0; lane < ADDS; lane++) { /* who got no answer asks again */
                 struct wire q = rank_wire(writer, WIRE_RMW, SEG_TRIPLE, 0, 8);
-                q.epoch = group_at(primary, SEG_TRIPLE, 0)->generation;
+                q.epoch = copyset_at(primary, SEG_TRIPLE, 0)->generation;
                 q.a = 1;
                 q.identity = 1;
                 q.lane = (uint16_t)lane;
@@ -198,11 +198,11 @@ static void test_repair_two_of_three_die_together_the_last_one_fills_others(void
     w.node[0].still = w.node[1].still = true;
     world_change(dead, 2);
     world_restore();
-    assert_int_equal(group_at(2, SEG_TRIPLE, 0)->copy[0].node, 2);
-    assert_int_equal(group_at(2, SEG_TRIPLE, 0)->lost_at, 0);
+    assert_int_equal(copyset_at(2, SEG_TRIPLE, 0)->copy[0].node, 2);
+    assert_int_equal(copyset_at(2, SEG_TRIPLE, 0)->lost_at, 0);
     assert_true(copies_are_equal());
     assert_int_equal(word_at(3, SEG_TRIPLE, 0, 8), 100);
-    assert_true(group_at(2, SEG_SHADOW, 0)->lost_at != 0);
+    assert_true(copyset_at(2, SEG_SHADOW, 0)->lost_at != 0);
     assert_non_null(strstr(w.node[2].said, "redundancy_reduced")); /* two nodes are no three copies */
     assert_null(strstr(w.node[2].said, "redundancy_restored"));
 }
@@ -264,7 +264,7 @@ static void test_repair_segment_that_only_one_knew_is_the_same_in_all_copies(voi
         world_change(dead, 3);
         segments_tell(a, 7 - knows, store_find(&a->store, NEW));
         world_restore();
-        const struct view_group *g = group_at(3, NEW, 0);
+        const struct view_copyset *g = copyset_at(3, NEW, 0);
         assert_true(g->copies == 2 && is_direct(NEW, 0));
         const struct store_copy *first = store_copy(&w.node[g->copy[0].node].agent.store, NEW, 0),
                                 *second = store_copy(&w.node[g->copy[1].node].agent.store, NEW, 0);
@@ -290,7 +290,7 @@ static void test_repair_restored_group_goes_home_with_all_that_was_executed(void
     assert_int_equal(add(r, 1, SEG_SHADOW, 8, 100, 2), -1000); /* and executes nothing any more */
     assert_int_equal(word_at(1, SEG_SHADOW, 0, 8), 100);
     world_restore();
-    assert_int_equal(group_at(1, SEG_SHADOW, 0)->copy[0].node, 3);
+    assert_int_equal(copyset_at(1, SEG_SHADOW, 0)->copy[0].node, 3);
     assert_int_equal(r->reply.status, WIRE_RETRY); /* it was kept until the view said who is the primary */
     assert_int_equal(add(r, 3, SEG_SHADOW, 8, 100, 2), KEEL_OK);
     assert_int_equal(r->reply.a, 100);

@@ -89,12 +89,12 @@ static void test_repair_without_memory_ends_well_or_the_agent_ends(void **state)
     assert_true(fatal > 0 && n > 3);
 }
 
-/* A copy that is being filled, as node 1 sees it: its place in the slot's group. */
+/* A copy that is being filled, as node 1 sees it: its place in the slot's copyset. */
 static int being_filled(int *slot)
 {
     for (*slot = 0; *slot < w.nodes; ++*slot)
-        for (int at = 1; at < group_at(1, SEG_SHADOW, *slot)->copies; at++)
-            if (!group_at(1, SEG_SHADOW, *slot)->copy[at].whole)
+        for (int at = 1; at < copyset_at(1, SEG_SHADOW, *slot)->copies; at++)
+            if (!copyset_at(1, SEG_SHADOW, *slot)->copy[at].whole)
                 return at;
     return -1;
 }
@@ -107,7 +107,7 @@ static void test_repair_agent_that_ends_looks_at_nothing_more(void **state)
     world_kill_node(0); /* filled, and nobody has committed that */
     int at = being_filled(&slot);
     assert_true(at > 0);
-    const struct view_group *g = group_at(1, SEG_SHADOW, slot);
+    const struct view_copyset *g = copyset_at(1, SEG_SHADOW, slot);
     int from = g->copy[0].node, node = g->copy[at].node;
     struct agent *a = &w.node[node].agent;
     struct wire begin = {.type = WIRE_SNAP_BEGIN, .slot = (uint32_t)slot, .step = 1, .identity = g->copy[at].placed};
@@ -136,7 +136,7 @@ static void test_repair_node_without_memory_declines_a_copy(void **state)
         world_open(3, 0, VIEW_DEGRADE);
         for (int node = 0; node < 3; node++) /* of each slot's part */
             for (int slot = 0; slot < 3; slot++)
-                if (view_copy_at(group_at(node, SEG_SHADOW, slot), node) >= 0)
+                if (view_copy_at(copyset_at(node, SEG_SHADOW, slot), node) >= 0)
                     memset(bytes_at(node, SEG_SHADOW, slot), 'a' + slot, 64);
         w.node[1].full = full & 1;
         w.node[2].full = full & 2;
@@ -145,7 +145,7 @@ static void test_repair_node_without_memory_declines_a_copy(void **state)
         for (int node = 1; node < 3; node++)
             assert_false(w.node[node].fatal);
         for (int slot = 0; slot < 3; slot++) {
-            const struct view_group *g = group_at(1, SEG_SHADOW, slot);
+            const struct view_copyset *g = copyset_at(1, SEG_SHADOW, slot);
             assert_true(is_direct(SEG_SHADOW, slot));
             assert_int_equal(g->lost_at, 0);
             assert_int_equal(bytes_at(g->copy[0].node, SEG_SHADOW, slot)[63], 'a' + slot);
@@ -167,13 +167,13 @@ static void test_repair_memory_that_ends_in_the_middle_declines_the_copy(void **
         world_open(3, 0, VIEW_DEGRADE);
         for (int node = 0; node < 3; node++)
             for (int slot = 0; slot < 3; slot++)
-                if (view_copy_at(group_at(node, SEG_SHADOW, slot), node) >= 0)
+                if (view_copy_at(copyset_at(node, SEG_SHADOW, slot), node) >= 0)
                     memset(bytes_at(node, SEG_SHADOW, slot), 'a' + slot, SEG_BYTES);
         w.node[1].refused_block = w.node[2].refused_block = nth;
         world_kill_node(0);
         world_restore();
         for (int slot = 0; slot < 3; slot++) {
-            const struct view_group *g = group_at(1, SEG_SHADOW, slot);
+            const struct view_copyset *g = copyset_at(1, SEG_SHADOW, slot);
             assert_true(is_direct(SEG_SHADOW, slot));
             assert_int_equal(g->lost_at, 0);
             for (int i = 0; i < g->copies; i++)
@@ -195,7 +195,7 @@ static void test_repair_copy_without_memory_does_not_count(void **state)
     world_open(4, 0, VIEW_DEGRADE);
     for (int node = 0; node < 4; node++)
         for (int slot = 0; slot < 4; slot++)
-            if (view_copy_at(group_at(node, SEG_SHADOW, slot), node) >= 0)
+            if (view_copy_at(copyset_at(node, SEG_SHADOW, slot), node) >= 0)
                 memset(bytes_at(node, SEG_SHADOW, slot), 'a' + slot, 64);
     w.node[2].full = true;
     world_kill_node(0);
@@ -207,8 +207,8 @@ static void test_repair_copy_without_memory_does_not_count(void **state)
     memmove(&w.submitted[declined], &w.submitted[declined + 1], sizeof late * (size_t)(--w.submissions - declined));
     world_restore();
     for (int slot = 0; slot < 4; slot++)
-        for (int i = 0; i < group_at(1, SEG_SHADOW, slot)->copies; i++) {
-            const struct view_copy *c = &group_at(1, SEG_SHADOW, slot)->copy[i];
+        for (int i = 0; i < copyset_at(1, SEG_SHADOW, slot)->copies; i++) {
+            const struct view_copy *c = &copyset_at(1, SEG_SHADOW, slot)->copy[i];
             const struct store_copy *here = store_copy(&w.node[c->node].agent.store, SEG_SHADOW, slot);
             assert_true(!c->whole || (here && here->base && here->base[63] == 'a' + slot));
         }
@@ -229,17 +229,17 @@ static void test_repair_filled_copy_counts_for_new_segments(void **state)
     assert_true(w.submissions > 0); /* filled, and nobody has committed that */
     int node = -1;
     for (int slot = 0; slot < w.nodes; slot++)
-        for (int i = 0; i < group_at(1, SEG_SHADOW, slot)->copies; i++)
-            if (!group_at(1, SEG_SHADOW, slot)->copy[i].whole)
-                node = group_at(1, SEG_SHADOW, slot)->copy[i].node;
+        for (int i = 0; i < copyset_at(1, SEG_SHADOW, slot)->copies; i++)
+            if (!copyset_at(1, SEG_SHADOW, slot)->copy[i].whole)
+                node = copyset_at(1, SEG_SHADOW, slot)->copy[i].node;
     assert_true(node > 0);
     struct agent *a = &w.node[node].agent;
     assert_int_equal(store_define(&a->store, 9, 64, 1, 0), KEEL_OK);
     struct store_segment *s = store_find(&a->store, 9);
     for (int slot = 0; slot < w.nodes; slot++) { /* there is memory for those that are called whole */
-        int at = view_copy_at(group_at(1, SEG_SHADOW, slot), node);
-        if (at >= 0 && group_at(1, SEG_SHADOW, slot)->copy[at].whole)
-            assert_int_equal(store_make(&a->store, s, slot, group_at(1, SEG_SHADOW, slot)->generation), KEEL_OK);
+        int at = view_copy_at(copyset_at(1, SEG_SHADOW, slot), node);
+        if (at >= 0 && copyset_at(1, SEG_SHADOW, slot)->copy[at].whole)
+            assert_int_equal(store_make(&a->store, s, slot, copyset_at(1, SEG_SHADOW, slot)->generation), KEEL_OK);
     }
     w.node[node].full = true;
     assert_int_equal(segments_make_copies(a, s), KEEL_ERR_NOMEM);

@@ -42,9 +42,9 @@ static void kill_nodes(struct view *v, int a, int b)
     view_apply(v, v->epoch + 1, e, 2);
 }
 
-static void restore(struct view *v, int group)
+static void restore(struct view *v, int copyset)
 {
-    apply(v, VIEW_RESTORED, (uint32_t)group, 0, 0, v->group[group].generation);
+    apply(v, VIEW_RESTORED, (uint32_t)copyset, 0, 0, v->copyset[copyset].generation);
 }
 
 static void restore_all(struct view *v)
@@ -54,7 +54,7 @@ static void restore_all(struct view *v)
 }
 
 /* Its copies are on these nodes, in this order (-1: no more). */
-static void assert_copies(const struct view_group *g, int a, int b, int c)
+static void assert_copies(const struct view_copyset *g, int a, int b, int c)
 {
     const int node[COPIES_MAX] = {a, b, c};
     for (int i = 0; i < COPIES_MAX; i++)
@@ -69,12 +69,12 @@ static void test_view_start_copies_on_the_next_nodes(void **state)
     struct view v;
     open_view(&v, VIEW_SUBSTITUTE, 4, 1, 8);
     for (int s = 0; s < 4; s++) {
-        assert_copies(&v.group[group_of(s, NONE)], s, -1, -1);
-        assert_copies(&v.group[group_of(s, SHADOW)], s, (s + 1) % 4, -1);
-        assert_copies(&v.group[group_of(s, TRIPLE)], s, (s + 1) % 4, (s + 2) % 4);
+        assert_copies(&v.copyset[copyset_of(s, NONE)], s, -1, -1);
+        assert_copies(&v.copyset[copyset_of(s, SHADOW)], s, (s + 1) % 4, -1);
+        assert_copies(&v.copyset[copyset_of(s, TRIPLE)], s, (s + 1) % 4, (s + 2) % 4);
         for (unsigned c = 0; c < CLASSES; c++) {
-            assert_int_equal(v.group[group_of(s, c)].mode, GROUP_DIRECT);
-            assert_int_equal(view_whole_copies(&v.group[group_of(s, c)]), c + 1);
+            assert_int_equal(v.copyset[copyset_of(s, c)].mode, COPYSET_DIRECT);
+            assert_int_equal(view_whole_copies(&v.copyset[copyset_of(s, c)]), c + 1);
         }
     }
     assert_int_equal(v.rank[3].node, 1);
@@ -87,9 +87,9 @@ static void test_view_start_with_too_few_nodes_uses_spares(void **state)
     (void)state;
     struct view v;
     open_view(&v, VIEW_SUBSTITUTE, 1, 1, 2);
-    assert_copies(&v.group[group_of(0, SHADOW)], 0, 1, -1);
-    assert_copies(&v.group[group_of(0, TRIPLE)], 0, 1, -1); /* no third node */
-    assert_int_equal(v.group[group_of(0, TRIPLE)].mode, GROUP_DIRECT);
+    assert_copies(&v.copyset[copyset_of(0, SHADOW)], 0, 1, -1);
+    assert_copies(&v.copyset[copyset_of(0, TRIPLE)], 0, 1, -1); /* no third node */
+    assert_int_equal(v.copyset[copyset_of(0, TRIPLE)].mode, COPYSET_DIRECT);
     view_fini(&v);
 }
 
@@ -127,12 +127,12 @@ static void test_view_node_dies_spare_gets_ranks_and_copies(void **state)
     assert_int_equal(v.rank[1].incarnation, 1);
     assert_int_equal(v.rank[1].joined, 1);
     assert_int_equal(v.home[1], 4);
-    const struct view_group *g = &v.group[group_of(1, SHADOW)];
+    const struct view_copyset *g = &v.copyset[copyset_of(1, SHADOW)];
     assert_copies(g, 2, 4, -1); /* promoted; filled where its ranks are */
     assert_true(g->copy[0].whole);
     assert_false(g->copy[1].whole);
     assert_int_equal(g->copy[1].placed, 1);
-    assert_int_equal(g->mode, GROUP_REPAIR);
+    assert_int_equal(g->mode, COPYSET_REPAIR);
     assert_int_equal(g->generation, 1);
     assert_int_equal(g->lost_at, 0);
     view_fini(&v);
@@ -144,12 +144,12 @@ static void test_view_restored_group_is_handed_to_its_ranks_node(void **state)
     struct view v;
     open_view(&v, VIEW_SUBSTITUTE, 4, 1, 4);
     kill_node(&v, 1);
-    restore(&v, group_of(1, SHADOW));
-    assert_copies(&v.group[group_of(1, SHADOW)], 4, 2, -1);
-    assert_int_equal(v.group[group_of(1, SHADOW)].mode, GROUP_DIRECT);
-    assert_int_equal(v.group[group_of(1, SHADOW)].generation, 2);
-    restore(&v, group_of(1, TRIPLE));
-    assert_copies(&v.group[group_of(1, TRIPLE)], 4, 2, 3);
+    restore(&v, copyset_of(1, SHADOW));
+    assert_copies(&v.copyset[copyset_of(1, SHADOW)], 4, 2, -1);
+    assert_int_equal(v.copyset[copyset_of(1, SHADOW)].mode, COPYSET_DIRECT);
+    assert_int_equal(v.copyset[copyset_of(1, SHADOW)].generation, 2);
+    restore(&v, copyset_of(1, TRIPLE));
+    assert_copies(&v.copyset[copyset_of(1, TRIPLE)], 4, 2, 3);
     view_fini(&v);
 }
 
@@ -202,7 +202,8 @@ static void test_view_program_that_survives_goes_on_and_no_rank_moves(void **sta
         assert_int_equal(v.rank[2].state, RANK_DEAD);
         assert_int_equal(v.rank[0].state, RANK_DEAD);
         assert_true(v.spare_free[4]);
-        assert_true(view_copy_at(&v.group[group_of(0, SHADOW)], 1) >= 0 && v.group[group_of(0, SHADOW)].copies == 2);
+        assert_true(view_copy_at(&v.copyset[copyset_of(0, SHADOW)], 1) >= 0 &&
+                    v.copyset[copyset_of(0, SHADOW)].copies == 2);
         view_fini(&v);
     }
 }
@@ -262,11 +263,11 @@ static void test_view_degrade_ranks_stay_dead_copies_move(void **state)
     assert_int_equal(v.rank[0].state, RANK_DEAD);
     assert_int_equal(v.rank[0].node, -1);
     assert_int_equal(v.home[0], -1);
-    const struct view_group *g = &v.group[group_of(0, SHADOW)];
+    const struct view_copyset *g = &v.copyset[copyset_of(0, SHADOW)];
     assert_int_equal(g->copy[0].node, 1);
     assert_int_equal(g->copies, 2);
     restore_all(&v);
-    assert_int_equal(g->mode, GROUP_DIRECT);
+    assert_int_equal(g->mode, COPYSET_DIRECT);
     assert_int_equal(g->copy[0].node, 1); /* nobody to hand it to */
     view_fini(&v);
 }
@@ -325,18 +326,18 @@ static void test_view_both_copies_in_one_view_lost_and_starts_again(void **state
     struct view v;
     open_view(&v, VIEW_DEGRADE, 4, 0, 4);
     kill_nodes(&v, 2, 1);
-    const struct view_group *g = &v.group[group_of(1, SHADOW)];
+    const struct view_copyset *g = &v.copyset[copyset_of(1, SHADOW)];
     assert_int_equal(g->lost_at, 1);
     assert_int_equal(g->copies, 2);
     assert_true(v.alive[g->copy[0].node] && g->copy[0].whole);
-    assert_int_equal(g->mode, GROUP_REPAIR);
-    restore(&v, group_of(1, SHADOW));
-    assert_int_equal(g->mode, GROUP_DIRECT);
+    assert_int_equal(g->mode, COPYSET_REPAIR);
+    restore(&v, copyset_of(1, SHADOW));
+    assert_int_equal(g->mode, COPYSET_DIRECT);
     assert_int_equal(g->lost_at, 1); /* not forgotten */
-    assert_int_equal(v.group[group_of(2, SHADOW)].copy[0].node, 3);
-    assert_int_equal(v.group[group_of(2, SHADOW)].lost_at, 0);
-    assert_int_equal(v.group[group_of(1, NONE)].lost_at, 1);
-    assert_int_equal(v.group[group_of(0, NONE)].lost_at, 0);
+    assert_int_equal(v.copyset[copyset_of(2, SHADOW)].copy[0].node, 3);
+    assert_int_equal(v.copyset[copyset_of(2, SHADOW)].lost_at, 0);
+    assert_int_equal(v.copyset[copyset_of(1, NONE)].lost_at, 1);
+    assert_int_equal(v.copyset[copyset_of(0, NONE)].lost_at, 0);
     view_fini(&v);
 }
 
@@ -346,14 +347,14 @@ static void test_view_triple_survives_two_deaths_in_one_view(void **state)
     struct view v;
     open_view(&v, VIEW_DEGRADE, 5, 0, 5);
     kill_nodes(&v, 1, 2);
-    const struct view_group *g = &v.group[group_of(1, TRIPLE)];
+    const struct view_copyset *g = &v.copyset[copyset_of(1, TRIPLE)];
     assert_int_equal(g->lost_at, 0);
     assert_int_equal(g->copy[0].node, 3);
     assert_true(g->copy[0].whole);
     assert_int_equal(g->copies, 3);
     assert_int_equal(view_whole_copies(g), 1);
-    assert_int_equal(v.group[group_of(0, TRIPLE)].copy[0].node, 0);
-    assert_int_equal(view_whole_copies(&v.group[group_of(0, TRIPLE)]), 1);
+    assert_int_equal(v.copyset[copyset_of(0, TRIPLE)].copy[0].node, 0);
+    assert_int_equal(view_whole_copies(&v.copyset[copyset_of(0, TRIPLE)]), 1);
     view_fini(&v);
 }
 
@@ -363,7 +364,7 @@ static void test_view_triple_survives_a_death_during_the_fill_of_another(void **
     struct view v;
     open_view(&v, VIEW_DEGRADE, 5, 0, 5);
     kill_node(&v, 1); /* copies on 2, 3 and a new one */
-    const struct view_group *g = &v.group[group_of(1, TRIPLE)];
+    const struct view_copyset *g = &v.copyset[copyset_of(1, TRIPLE)];
     int filled = g->copy[2].node;
     kill_node(&v, 2);
     assert_int_equal(g->copy[0].node, 3);
@@ -380,9 +381,9 @@ static void test_view_primary_dies_during_fill_lost(void **state)
     struct view v;
     open_view(&v, VIEW_DEGRADE, 4, 0, 4);
     kill_node(&v, 1);
-    assert_int_equal(v.group[group_of(1, SHADOW)].copy[0].node, 2);
+    assert_int_equal(v.copyset[copyset_of(1, SHADOW)].copy[0].node, 2);
     kill_node(&v, 2);
-    assert_int_equal(v.group[group_of(1, SHADOW)].lost_at, 2);
+    assert_int_equal(v.copyset[copyset_of(1, SHADOW)].lost_at, 2);
     view_fini(&v);
 }
 
@@ -392,11 +393,11 @@ static void test_view_filled_node_dies_another_is_found(void **state)
     struct view v;
     open_view(&v, VIEW_SUBSTITUTE, 4, 2, 4);
     kill_node(&v, 1);
-    assert_copies(&v.group[group_of(1, SHADOW)], 2, 4, -1);
+    assert_copies(&v.copyset[copyset_of(1, SHADOW)], 2, 4, -1);
     kill_node(&v, 4);
     assert_int_equal(v.rank[1].node, 5);
-    assert_copies(&v.group[group_of(1, SHADOW)], 2, 5, -1);
-    assert_int_equal(v.group[group_of(1, SHADOW)].copy[1].placed, 2);
+    assert_copies(&v.copyset[copyset_of(1, SHADOW)], 2, 5, -1);
+    assert_int_equal(v.copyset[copyset_of(1, SHADOW)].copy[1].placed, 2);
     view_fini(&v);
 }
 
@@ -406,9 +407,9 @@ static void test_view_last_node_has_every_copy_and_is_direct(void **state)
     struct view v;
     open_view(&v, VIEW_DEGRADE, 2, 0, 2);
     kill_node(&v, 1);
-    for (int group = 0; group < 2 * CLASSES; group++) {
-        assert_copies(&v.group[group], 0, -1, -1);
-        assert_int_equal(v.group[group].mode, GROUP_DIRECT);
+    for (int copyset = 0; copyset < 2 * CLASSES; copyset++) {
+        assert_copies(&v.copyset[copyset], 0, -1, -1);
+        assert_int_equal(v.copyset[copyset].mode, COPYSET_DIRECT);
     }
     view_fini(&v);
 }
@@ -421,18 +422,18 @@ static void test_view_restored_of_an_older_generation_is_refused(void **state)
     struct view v;
     open_view(&v, VIEW_DEGRADE, 4, 0, 4);
     kill_node(&v, 1);
-    int group = group_of(3, SHADOW); /* copies on 3 and 0, in doubt only */
-    uint64_t first = v.group[group].generation;
+    int copyset = copyset_of(3, SHADOW); /* copies on 3 and 0, in doubt only */
+    uint64_t first = v.copyset[copyset].generation;
     apply(&v, VIEW_RANK_DEAD, 2, 0, 9, 0); /* in doubt again */
-    assert_true(v.group[group].generation > first);
-    apply(&v, VIEW_RESTORED, (uint32_t)group, 0, 0, first);
-    assert_int_equal(v.group[group].mode, GROUP_REPAIR);
-    restore(&v, group);
-    assert_int_equal(v.group[group].mode, GROUP_DIRECT);
-    uint64_t generation = v.group[group].generation;
-    restore(&v, group); /* told twice */
-    assert_int_equal(v.group[group].generation, generation);
-    apply(&v, VIEW_RESTORED, 4 * CLASSES, 0, 0, 0); /* no such group */
+    assert_true(v.copyset[copyset].generation > first);
+    apply(&v, VIEW_RESTORED, (uint32_t)copyset, 0, 0, first);
+    assert_int_equal(v.copyset[copyset].mode, COPYSET_REPAIR);
+    restore(&v, copyset);
+    assert_int_equal(v.copyset[copyset].mode, COPYSET_DIRECT);
+    uint64_t generation = v.copyset[copyset].generation;
+    restore(&v, copyset); /* told twice */
+    assert_int_equal(v.copyset[copyset].generation, generation);
+    apply(&v, VIEW_RESTORED, 4 * CLASSES, 0, 0, 0); /* no such copyset */
     view_fini(&v);
 }
 
@@ -442,12 +443,12 @@ static void test_view_restored_in_the_view_of_a_death_is_refused(void **state)
     struct view v;
     open_view(&v, VIEW_DEGRADE, 4, 0, 4);
     kill_node(&v, 1);
-    int group = group_of(1, SHADOW), filled = v.group[group].copy[1].node;
-    struct view_event e[2] = {{VIEW_RESTORED, (uint32_t)group, 0, 0, v.group[group].generation},
+    int copyset = copyset_of(1, SHADOW), filled = v.copyset[copyset].copy[1].node;
+    struct view_event e[2] = {{VIEW_RESTORED, (uint32_t)copyset, 0, 0, v.copyset[copyset].generation},
                               {VIEW_NODE_DEAD, (uint32_t)filled, 0, 0, 0}};
     view_apply(&v, 2, e, 2);
-    assert_int_equal(v.group[group].mode, GROUP_REPAIR);
-    assert_int_equal(view_whole_copies(&v.group[group]), 1);
+    assert_int_equal(v.copyset[copyset].mode, COPYSET_REPAIR);
+    assert_int_equal(view_whole_copies(&v.copyset[copyset]), 1);
     view_fini(&v);
 }
 
@@ -460,12 +461,12 @@ static void test_view_doubt_puts_every_replicated_group_in_repair(void **state)
         struct view v;
         open_view(&v, VIEW_DEGRADE, 3, 0, 3);
         view_apply(&v, 1, &doubts[i], 1);
-        for (int group = 0; group < 3 * CLASSES; group++) {
-            bool several = group_class(group) > 0;
-            assert_int_equal(v.group[group].mode, several ? GROUP_REPAIR : GROUP_DIRECT);
-            assert_int_equal(v.group[group].generation, several ? 1 : 0);
-            assert_int_equal(v.group[group].doubted_at, 1);
-            assert_int_equal(view_whole_copies(&v.group[group]), group_class(group) + 1);
+        for (int copyset = 0; copyset < 3 * CLASSES; copyset++) {
+            bool several = copyset_class(copyset) > 0;
+            assert_int_equal(v.copyset[copyset].mode, several ? COPYSET_REPAIR : COPYSET_DIRECT);
+            assert_int_equal(v.copyset[copyset].generation, several ? 1 : 0);
+            assert_int_equal(v.copyset[copyset].doubted_at, 1);
+            assert_int_equal(view_whole_copies(&v.copyset[copyset]), copyset_class(copyset) + 1);
         }
         view_fini(&v);
     }
@@ -488,7 +489,7 @@ static void test_view_clean_end_or_other_incarnation_is_no_doubt(void **state)
     struct view v;
     open_view(&v, VIEW_DEGRADE, 3, 0, 3);
     apply(&v, VIEW_RANK_DONE, 1, 0, 0, 0);
-    assert_int_equal(v.group[group_of(0, SHADOW)].mode, GROUP_DIRECT);
+    assert_int_equal(v.copyset[copyset_of(0, SHADOW)].mode, COPYSET_DIRECT);
     view_fini(&v);
 }
 
@@ -504,11 +505,11 @@ static void test_view_doubts_of_a_living_rank_are_counted(void **state)
     assert_int_equal(v.rank[1].doubted, 7);
     assert_int_equal(v.rank[1].state, RANK_RUNNING);
     for (int g = 0; g < 2 * CLASSES; g++)
-        assert_int_equal(v.group[g].doubted_at, v.epoch);
+        assert_int_equal(v.copyset[g].doubted_at, v.epoch);
     apply(&v, VIEW_RANK_DOUBT, 1, 0, 0, 1); /* of which nothing can differ */
     assert_int_equal(v.rank[1].doubted, 8);
     for (int g = 0; g < 2 * CLASSES; g++)
-        assert_true(v.group[g].doubted_at < v.epoch && v.group[g].generation < v.epoch);
+        assert_true(v.copyset[g].doubted_at < v.epoch && v.copyset[g].generation < v.epoch);
     v.rank[1].doubted = 7;
     apply(&v, VIEW_RANK_DOUBT, 1, 7, 0, 0); /* no such incarnation */
     assert_int_equal(v.rank[1].doubted, 7);
@@ -582,22 +583,22 @@ static void test_policy_copy_home_first_then_fewest_then_spares(void **state)
     (void)state;
     struct view v;
     open_view(&v, VIEW_SUBSTITUTE, 3, 1, 3);
-    struct view_group *g = &v.group[group_of(0, SHADOW)];
+    struct view_copyset *g = &v.copyset[copyset_of(0, SHADOW)];
     g->copies = 1;
     g->copy[0].node = 1;
     policy_look(&v);
-    assert_int_equal(policy_copy(&v, group_of(0, SHADOW)), 0); /* its ranks' node */
+    assert_int_equal(policy_copy(&v, copyset_of(0, SHADOW)), 0); /* its ranks' node */
     v.home[0] = -1;
     g->copy[0].node = 0;
-    /* node 1 holds this group's copy no more: it has fewer than node 2 */
+    /* node 1 holds this copyset's copy no more: it has fewer than node 2 */
     policy_look(&v);
-    assert_int_equal(policy_copy(&v, group_of(0, SHADOW)), 1);
+    assert_int_equal(policy_copy(&v, copyset_of(0, SHADOW)), 1);
     v.alive[1] = v.alive[2] = false;
     policy_look(&v);
-    assert_int_equal(policy_copy(&v, group_of(0, SHADOW)), 3); /* better than nothing */
+    assert_int_equal(policy_copy(&v, copyset_of(0, SHADOW)), 3); /* better than nothing */
     v.alive[3] = false;
     policy_look(&v);
-    assert_int_equal(policy_copy(&v, group_of(0, SHADOW)), -1);
+    assert_int_equal(policy_copy(&v, copyset_of(0, SHADOW)), -1);
     view_fini(&v);
 }
 
@@ -605,9 +606,9 @@ static void test_policy_copy_home_first_then_fewest_then_spares(void **state)
 
 static struct view_event random_event(const struct view *v, struct rng *rng)
 {
-    uint32_t group = (uint32_t)rng_below(rng, (uint64_t)v->nodes * CLASSES),
+    uint32_t copyset = (uint32_t)rng_below(rng, (uint64_t)v->nodes * CLASSES),
              r = (uint32_t)rng_below(rng, (uint64_t)v->ranks);
-    uint64_t generation = v->group[group].generation;
+    uint64_t generation = v->copyset[copyset].generation;
     switch (rng_below(rng, 12)) {
     case 0:
     case 1:
@@ -624,7 +625,7 @@ static struct view_event random_event(const struct view *v, struct rng *rng)
     case 6:
         return (struct view_event){99, r, 0, 0, 0};
     default:
-        return (struct view_event){VIEW_RESTORED, group, 0, 0, generation - (rng_below(rng, 4) == 0)};
+        return (struct view_event){VIEW_RESTORED, copyset, 0, 0, generation - (rng_below(rng, 4) == 0)};
     }
 }
 
@@ -636,20 +637,20 @@ static int living(const struct view *v)
     return n;
 }
 
-static void check_group(const struct view *v, int group)
+static void check_copyset(const struct view *v, int copyset)
 {
-    const struct view_group *g = &v->group[group];
-    int nodes = living(v), wanted = (int)group_class(group) + 1;
+    const struct view_copyset *g = &v->copyset[copyset];
+    int nodes = living(v), wanted = (int)copyset_class(copyset) + 1;
     assert_int_equal(g->copies, nodes < wanted ? nodes : wanted);
     for (int i = 0; i < g->copies; i++) {
         assert_true(v->alive[g->copy[i].node]);
         assert_int_equal(view_copy_at(g, g->copy[i].node), i); /* no two on one node */
     }
     assert_true(g->copies == 0 || g->copy[0].whole);
-    assert_true(g->mode == GROUP_REPAIR || view_whole_copies(g) == g->copies);
+    assert_true(g->mode == COPYSET_REPAIR || view_whole_copies(g) == g->copies);
 }
 
-static bool looks_the_same(const struct view_group *x, const struct view_group *y)
+static bool looks_the_same(const struct view_copyset *x, const struct view_copyset *y)
 {
     bool same = x->copies == y->copies && x->mode == y->mode && x->lost_at == y->lost_at;
     for (int i = 0; same && i < x->copies; i++)
@@ -659,10 +660,10 @@ static bool looks_the_same(const struct view_group *x, const struct view_group *
 }
 
 /* From one view to the next. */
-static void check_change(const struct view *v, int group, const struct view_group *old, const struct view_event *e,
+static void check_change(const struct view *v, int copyset, const struct view_copyset *old, const struct view_event *e,
                          int n)
 {
-    const struct view_group *g = &v->group[group];
+    const struct view_copyset *g = &v->copyset[copyset];
     bool survives = false, hurt = false, said = false;
     if (g->copies == 0)
         return; /* nobody is left */
@@ -671,7 +672,7 @@ static void check_change(const struct view *v, int group, const struct view_grou
         hurt = hurt || !v->alive[old->copy[i].node];
     }
     for (int i = 0; i < n; i++)
-        said = said || (e[i].type == VIEW_RESTORED && e[i].a == (uint32_t)group && e[i].d == old->generation);
+        said = said || (e[i].type == VIEW_RESTORED && e[i].a == (uint32_t)copyset && e[i].d == old->generation);
     assert_int_equal(g->lost_at, survives ? old->lost_at : v->epoch);
     if (looks_the_same(g, old)) /* told again, or doubted again */
         assert_true(g->generation == old->generation || g->generation == v->epoch);
@@ -724,19 +725,19 @@ static void test_view_random_events_keep_invariants(void **state)
         open_random(&v, &twin, &rng);
         int nodes = v.nodes;
         for (int step = 0; step < 16; step++) {
-            struct view_group old[7 * CLASSES];
+            struct view_copyset old[7 * CLASSES];
             struct view_event e[3];
             int n = 1 + (int)rng_below(&rng, 3);
-            memcpy(old, v.group, sizeof old[0] * (size_t)(nodes * CLASSES));
+            memcpy(old, v.copyset, sizeof old[0] * (size_t)(nodes * CLASSES));
             for (int i = 0; i < n; i++)
                 e[i] = random_event(&v, &rng);
             uint64_t epoch = v.epoch + 1 + rng_below(&rng, 2); /* epochs of views that were given up are missing */
             view_apply(&v, epoch, e, n);
             view_apply(&twin, epoch, e, n);
-            for (int group = 0; group < nodes * CLASSES; group++) {
-                check_group(&v, group);
-                check_change(&v, group, &old[group], e, n);
-                assert_true(looks_the_same(&v.group[group], &twin.group[group])); /* every agent has the same */
+            for (int copyset = 0; copyset < nodes * CLASSES; copyset++) {
+                check_copyset(&v, copyset);
+                check_change(&v, copyset, &old[copyset], e, n);
+                assert_true(looks_the_same(&v.copyset[copyset], &twin.copyset[copyset])); /* every agent has the same */
             }
             check_ranks(&v);
         }
@@ -769,7 +770,7 @@ static void test_view_of_unborn_nodes_is_as_if_there_were_none(void **state)
     open_with_room(&w, VIEW_SUBSTITUTE, 3, 1, 0);
     for (int step = 0; step < 3; step++) {
         for (int g = 0; g < 3 * CLASSES; g++)
-            assert_memory_equal(&v.group[g], &w.group[g], sizeof v.group[g]);
+            assert_memory_equal(&v.copyset[g], &w.copyset[g], sizeof v.copyset[g]);
         for (int m = 0; m < view_ids(&v); m++)
             assert_int_equal(v.alive[m], m < view_ids(&w) && w.alive[m]);
         kill_node(&v, step);
@@ -805,18 +806,18 @@ static void test_view_what_lacks_a_copy_has_it_where_a_node_is_born(void **state
     struct view v;
     open_with_room(&v, VIEW_DEGRADE, 2, 0, 1);
     kill_node(&v, 1);
-    assert_copies(&v.group[group_of(0, SHADOW)], 0, -1, -1);
-    assert_copies(&v.group[group_of(1, SHADOW)], 0, -1, -1);
+    assert_copies(&v.copyset[copyset_of(0, SHADOW)], 0, -1, -1);
+    assert_copies(&v.copyset[copyset_of(1, SHADOW)], 0, -1, -1);
     assert_int_equal(view_stake(&v, 0, 1u << SHADOW), STAKE_JOB);
     bear(&v, 2);
     for (int s = 0; s < 2; s++) {
-        assert_copies(&v.group[group_of(s, SHADOW)], 0, 2, -1);
-        assert_false(v.group[group_of(s, SHADOW)].copy[1].whole);
-        assert_int_equal(v.group[group_of(s, SHADOW)].mode, GROUP_REPAIR);
+        assert_copies(&v.copyset[copyset_of(s, SHADOW)], 0, 2, -1);
+        assert_false(v.copyset[copyset_of(s, SHADOW)].copy[1].whole);
+        assert_int_equal(v.copyset[copyset_of(s, SHADOW)].mode, COPYSET_REPAIR);
     }
     restore_all(&v);
     kill_node(&v, 0);
-    assert_int_equal(v.group[group_of(0, SHADOW)].lost_at, 0);
+    assert_int_equal(v.copyset[copyset_of(0, SHADOW)].lost_at, 0);
     view_fini(&v);
 }
 
@@ -877,7 +878,7 @@ static void test_view_who_was_born_is_a_spare_like_any_other(void **state)
             for (int s = 0; s < nodes; s++) {
                 assert_int_equal(v.home[s], w.home[s]);
                 for (unsigned c = 0; c < CLASSES; c++) {
-                    const struct view_group *g = &v.group[group_of(s, c)], *h = &w.group[group_of(s, c)];
+                    const struct view_copyset *g = &v.copyset[copyset_of(s, c)], *h = &w.copyset[copyset_of(s, c)];
                     assert_int_equal(g->copies, h->copies);
                     for (int i = 0; i < g->copies; i++)
                         assert_int_equal(g->copy[i].node, h->copy[i].node);

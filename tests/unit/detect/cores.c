@@ -81,11 +81,12 @@ static struct core *acts(void *user)
 
 static bool is_agreement(const void *data, size_t len)
 {
-    struct wire_msg msg;
-    int left[WIRE_LEFT_MAX];
-    assert_true(wire_decode(data, len, cores.n, &msg, left));
-    return msg.type == WIRE_ROUND || msg.type == WIRE_ACK || msg.type == WIRE_NACK || msg.type == WIRE_REPORT ||
-           msg.type == WIRE_FETCH || msg.type == WIRE_LOG || msg.type == WIRE_JOIN;
+    struct datagram msg;
+    int left[DATAGRAM_LEFT_MAX];
+    assert_true(datagram_decode(data, len, cores.n, &msg, left));
+    return msg.type == DATAGRAM_ROUND || msg.type == DATAGRAM_ACK || msg.type == DATAGRAM_NACK ||
+           msg.type == DATAGRAM_REPORT || msg.type == DATAGRAM_FETCH || msg.type == DATAGRAM_LOG ||
+           msg.type == DATAGRAM_JOIN;
 }
 
 /* False: it does not go out. */

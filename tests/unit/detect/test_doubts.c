@@ -19,14 +19,14 @@ static uint64_t last_report; /* its number */
 
 static void on_send(void *user, int to, const void *data, size_t len)
 {
-    struct wire_msg msg;
-    int left[WIRE_LEFT_MAX];
+    struct datagram msg;
+    int left[DATAGRAM_LEFT_MAX];
     (void)user;
-    assert_true(wire_decode(data, len, N, &msg, left));
+    assert_true(datagram_decode(data, len, N, &msg, left));
     datagrams++;
-    pings_to[to] += msg.type == WIRE_PING;
-    reports_to[to] += msg.type == WIRE_REPORT;
-    if (msg.type == WIRE_REPORT)
+    pings_to[to] += msg.type == DATAGRAM_PING;
+    reports_to[to] += msg.type == DATAGRAM_REPORT;
+    if (msg.type == DATAGRAM_REPORT)
         last_report = msg.nonce;
 }
 static void on_read(void *user, int node)
@@ -150,14 +150,14 @@ static void test_doubts_ask_everybody_a_few_times(void **state)
 static void hear_of_link(int node, bool broken, uint64_t version)
 {
     uint8_t bytes[MEMBER_DATAGRAM_MAX];
-    struct wire_msg msg = {.type = WIRE_LINK,
+    struct datagram msg = {.type = DATAGRAM_LINK,
                            .src = node,
                            .dst = 7,
                            .root = node,
                            .node = node + 1,
-                           .flags = broken ? WIRE_BROKEN : 0,
-                           .slot = version};
-    member_receive(m, node, bytes, wire_encode(&msg, bytes), now);
+                           .flags = broken ? DATAGRAM_BROKEN : 0,
+                           .index = version};
+    member_receive(m, node, bytes, datagram_encode(&msg, bytes), now);
 }
 
 static bool knows_link(int node)
@@ -188,12 +188,12 @@ static void test_doubts_links_beyond_the_bound_are_dropped(void **state)
     assert_false(knows_link(20));
 }
 
-static void hear(int node, struct wire_msg msg)
+static void hear(int node, struct datagram msg)
 {
     uint8_t bytes[MEMBER_DATAGRAM_MAX];
     msg.src = node;
     msg.dst = 7;
-    member_receive(m, node, bytes, wire_encode(&msg, bytes), now);
+    member_receive(m, node, bytes, datagram_encode(&msg, bytes), now);
 }
 
 /* What keelctl status --detect shows of a doubt and of a broken link. */
@@ -215,7 +215,7 @@ static void test_doubts_and_links_are_in_the_status(void **state)
     assert_int_equal(d->asked, 3);
     assert_int_equal(d->reached + d->unreached, 0);
     for (int i = 20, said = 0; i < N; i++) { /* only those that it asked count */
-        hear(i, (struct wire_msg){.type = WIRE_VOTE,
+        hear(i, (struct datagram){.type = DATAGRAM_VOTE,
                                   .node = 8,
                                   .vote = said == 0   ? VOTE_UNREACHED
                                           : said == 1 ? VOTE_KERNEL
@@ -249,12 +249,12 @@ static void test_doubts_a_report_that_was_taken_is_not_repeated(void **state)
     pass(100 * MS, true);
     member_submit(m, &e, now);
     assert_int_equal(reports_to[0], 1);
-    hear(0, (struct wire_msg){.type = WIRE_PONG, .flags = WIRE_TAKEN, .nonce = last_report});
+    hear(0, (struct datagram){.type = DATAGRAM_PONG, .flags = DATAGRAM_TAKEN, .nonce = last_report});
     pass(140 * MS, true);
     assert_int_equal(reports_to[0], 1);
     for (int i = 0; i < 20; i++) { /* now and then it asks whether that is still so */
         pass(100 * MS, true);
-        hear(0, (struct wire_msg){.type = WIRE_PONG, .flags = WIRE_TAKEN, .nonce = last_report});
+        hear(0, (struct datagram){.type = DATAGRAM_PONG, .flags = DATAGRAM_TAKEN, .nonce = last_report});
     }
     assert_in_range(reports_to[0], 2, 25);
     assert_int_equal(reports_beside_the_first(), 0);
@@ -262,7 +262,7 @@ static void test_doubts_a_report_that_was_taken_is_not_repeated(void **state)
     int before = reports_to[0];
     member_submit(m, &e, now); /* that is another thing */
     assert_int_equal(reports_to[0], before + 1);
-    hear(0, (struct wire_msg){.type = WIRE_PONG, .flags = WIRE_TAKEN, .nonce = 1}); /* an old answer */
+    hear(0, (struct datagram){.type = DATAGRAM_PONG, .flags = DATAGRAM_TAKEN, .nonce = 1}); /* an old answer */
     pass(50 * MS, true);
     assert_true(reports_to[0] > before + 1);
 }
@@ -276,7 +276,7 @@ static void test_doubts_a_slow_coordinator_is_not_looked_at(void **state)
     member_submit(m, &e, now);
     for (int i = 0; i < 7; i++) {
         pass(100 * MS, true);
-        hear(0, (struct wire_msg){.type = WIRE_PONG});
+        hear(0, (struct datagram){.type = DATAGRAM_PONG});
     }
     assert_in_range(reports_to[0], 4, 20);
     assert_int_equal(reports_beside_the_first(), 0);

@@ -32,7 +32,7 @@ struct fake {
     uint64_t late_told[4];
 };
 static struct fake fakes[NODES_MAX];
-static struct datagram {
+static struct packet {
     int from, to;
     size_t len;
     uint8_t data[MEMBER_DATAGRAM_MAX];
@@ -45,22 +45,22 @@ static bool deaf[NODES_MAX];
 static bool lost[NODES_MAX][NODES_MAX]; /* what the first sends to the second */
 static uint64_t seed = 1;
 static int dark_ms;
-static bool stopped[NODES_MAX];      /* its host says so */
-static enum wire_phase lose_answers; /* of this phase */
-static int lose_accept_but;          /* only this node gets ACCEPT; 0: all do */
+static bool stopped[NODES_MAX];       /* its host says so */
+static enum round_phase lose_answers; /* of this phase */
+static int lose_accept_but;           /* only this node gets ACCEPT; 0: all do */
 static uint64_t now;
 
 static void on_send(void *user, int to, const void *data, size_t len)
 {
     struct fake *f = user;
-    struct wire_msg msg;
-    int left[WIRE_LEFT_MAX];
-    assert_true(wire_decode(data, len, nodes, &msg, left));
-    if (msg.type == WIRE_VOTE && msg.node == 3)
+    struct datagram msg;
+    int left[DATAGRAM_LEFT_MAX];
+    assert_true(datagram_decode(data, len, nodes, &msg, left));
+    if (msg.type == DATAGRAM_VOTE && msg.node == 3)
         f->votes[msg.vote]++;
-    if (cut[f->id] || cut[to] || lost[f->id][to] || (msg.type == WIRE_ACK && msg.phase == lose_answers))
+    if (cut[f->id] || cut[to] || lost[f->id][to] || (msg.type == DATAGRAM_ACK && msg.phase == lose_answers))
         return;
-    if (msg.type == WIRE_ROUND && msg.phase == PHASE_ACCEPT && lose_accept_but && to != lose_accept_but)
+    if (msg.type == DATAGRAM_ROUND && msg.phase == PHASE_ACCEPT && lose_accept_but && to != lose_accept_but)
         return;
     queue[tail % QUEUE].from = f->id;
     queue[tail % QUEUE].to = to;
@@ -551,7 +551,7 @@ static void test_member_agent_that_was_stopped_and_waits_for_a_processor_now(voi
 static void ask_node_0(void)
 {
     for (int i = 1; i < 3; i++) {
-        struct wire_msg ask = {.type = WIRE_VOTE_ASK, .node = 3};
+        struct datagram ask = {.type = DATAGRAM_VOTE_ASK, .node = 3};
         member_enter(fakes[i].m, now);
         member_post(fakes[i].m, 0, &ask);
         member_leave(fakes[i].m);

@@ -10,10 +10,10 @@
 #include "detect/datagram.h"
 #include "runtime/base/rng.h"
 
-static struct wire_msg full_round(struct rng *r, int n, const int *left, int n_left)
+static struct datagram full_round(struct rng *r, int n, const int *left, int n_left)
 {
-    struct wire_msg m = {.type = WIRE_ROUND,
-                         .flags = WIRE_DIRECT,
+    struct datagram m = {.type = DATAGRAM_ROUND,
+                         .flags = DATAGRAM_DIRECT,
                          .src = 1,
                          .dst = n - 1,
                          .epoch = 7,
@@ -21,7 +21,7 @@ static struct wire_msg full_round(struct rng *r, int n, const int *left, int n_l
                          .phase = PHASE_PREPARE,
                          .root = 1,
                          .ballot = 5 << BALLOT_BITS | 1,
-                         .slot = 8,
+                         .index = 8,
                          .value = 99,
                          .left = left,
                          .n_left = n_left,
@@ -40,22 +40,22 @@ static void test_wire_largest_round_fits_and_returns(void **state)
     struct rng r;
     rng_seed(&r, 3);
     for (int n = 2; n <= MEMBER_NODES_MAX; n = n * 2 + 1) {
-        int left[WIRE_LEFT_MAX], back[WIRE_LEFT_MAX], n_left = 0;
+        int left[DATAGRAM_LEFT_MAX], back[DATAGRAM_LEFT_MAX], n_left = 0;
         uint8_t bytes[MEMBER_DATAGRAM_MAX];
-        for (int i = 2; i < n - 1 && n_left < WIRE_LEFT_MAX; i++) /* near each other, or far apart */
+        for (int i = 2; i < n - 1 && n_left < DATAGRAM_LEFT_MAX; i++) /* near each other, or far apart */
             if (rng_below(&r, n > 5000 ? (uint64_t)n / 300 : 2) == 0)
                 left[n_left++] = i;
-        while (wire_left_bytes(left, n_left) > WIRE_LEFT_BYTES)
+        while (datagram_left_bytes(left, n_left) > DATAGRAM_LEFT_BYTES)
             n_left--;
         assert_true(n_left >= (n > 5000 ? 200 : 0));
-        struct wire_msg m = full_round(&r, n, left, n_left), got;
-        size_t len = wire_encode(&m, bytes);
+        struct datagram m = full_round(&r, n, left, n_left), got;
+        size_t len = datagram_encode(&m, bytes);
         assert_true(len <= MEMBER_DATAGRAM_MAX);
-        assert_true(wire_decode(bytes, len, n, &got, back));
+        assert_true(datagram_decode(bytes, len, n, &got, back));
         assert_int_equal(got.n_left, n_left);
         if (n_left)
             assert_memory_equal(left, back, (size_t)n_left * sizeof *left);
-        assert_int_equal(got.slot, m.slot);
+        assert_int_equal(got.index, m.index);
         assert_int_equal(got.ballot, m.ballot);
         for (int i = 0; i < MEMBER_BATCH_MAX; i++) {
             assert_int_equal(got.batch.e[i].seq, m.batch.e[i].seq);
@@ -72,9 +72,9 @@ static void test_wire_deaths_of_neighbours_share_an_entry(void **state)
     rng_seed(&r, 5);
     for (int run = 0; run < 2000; run++) {
         const int n = 300;
-        struct wire_msg m = {.type = WIRE_LOG, .src = 1, .dst = 2, .slot = 3}, got;
+        struct datagram m = {.type = DATAGRAM_LOG, .src = 1, .dst = 2, .index = 3}, got;
         bool dead[300] = {false};
-        int left[WIRE_LEFT_MAX], said = 0, at = (int)rng_below(&r, 40);
+        int left[DATAGRAM_LEFT_MAX], said = 0, at = (int)rng_below(&r, 40);
         while (m.batch.n < 3 && at < n) {
             struct member_event *e = &m.batch.e[m.batch.n++].event;
             *e = (struct member_event){.type = MEMBER_NODE_DEAD, .a = (uint32_t)at, .b = MEMBER_SILENT, .c = 7};
@@ -90,8 +90,8 @@ static void test_wire_deaths_of_neighbours_share_an_entry(void **state)
         }
         m.batch.e[m.batch.n++].event = (struct member_event){.type = MEMBER_EVENT_FIRST, .a = 5, .d = 77};
         uint8_t bytes[MEMBER_DATAGRAM_MAX];
-        size_t len = wire_encode(&m, bytes);
-        assert_true(wire_decode(bytes, len, n, &got, left));
+        size_t len = datagram_encode(&m, bytes);
+        assert_true(datagram_decode(bytes, len, n, &got, left));
         struct member_event out[MEMBER_EVENTS_MAX];
         assert_int_equal(batch_events(&got.batch, out), said + 1);
         assert_true(out[said].type == MEMBER_EVENT_FIRST && out[said].d == 77);
@@ -105,18 +105,18 @@ static void test_wire_deaths_of_neighbours_share_an_entry(void **state)
         }
         int last = (int)m.batch.e[m.batch.n - 2].event.a;
         m.batch.e[m.batch.n - 2].event.d |= 1ull << 63; /* of a node that there is not */
-        len = wire_encode(&m, bytes);
-        assert_int_equal(wire_decode(bytes, len, n, &got, left), last + BATCH_SPAN <= n);
+        len = datagram_encode(&m, bytes);
+        assert_int_equal(datagram_decode(bytes, len, n, &got, left), last + BATCH_SPAN <= n);
     }
-    struct wire_msg many = {.type = WIRE_LOG, .src = 1, .dst = 2, .slot = 3, .batch = {.n = 2}}, got;
+    struct datagram many = {.type = DATAGRAM_LOG, .src = 1, .dst = 2, .index = 3, .batch = {.n = 2}}, got;
     uint8_t bytes[MEMBER_DATAGRAM_MAX];
-    int left[WIRE_LEFT_MAX];
+    int left[DATAGRAM_LEFT_MAX];
     for (int i = 0; i < 2; i++)
         many.batch.e[i].event =
             (struct member_event){.type = MEMBER_NODE_DEAD, .a = 100 * (uint32_t)i, .b = MEMBER_SILENT, .d = ~0ull};
-    assert_false(wire_decode(bytes, wire_encode(&many, bytes), 300, &got, left)); /* 130 events */
+    assert_false(datagram_decode(bytes, datagram_encode(&many, bytes), 300, &got, left)); /* 130 events */
     many.batch.e[1].event.d = ~0ull >> 2;
-    assert_true(wire_decode(bytes, wire_encode(&many, bytes), 300, &got, left));
+    assert_true(datagram_decode(bytes, datagram_encode(&many, bytes), 300, &got, left));
 }
 
 /* Of what cannot be, nothing is taken: evidence that there is not, a finder or a dead node that is no member. */
@@ -142,11 +142,11 @@ static void test_wire_event_out_of_range_is_refused(void **state)
         {{.type = 0}, false},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct wire_msg log = {.type = WIRE_LOG, .src = 1, .dst = 2, .slot = 3, .batch = {.n = 1}}, got;
+        struct datagram log = {.type = DATAGRAM_LOG, .src = 1, .dst = 2, .index = 3, .batch = {.n = 1}}, got;
         uint8_t bytes[MEMBER_DATAGRAM_MAX];
-        int left[WIRE_LEFT_MAX];
+        int left[DATAGRAM_LEFT_MAX];
         log.batch.e[0].event = cases[i].event;
-        assert_int_equal(wire_decode(bytes, wire_encode(&log, bytes), 100, &got, left), cases[i].good);
+        assert_int_equal(datagram_decode(bytes, datagram_encode(&log, bytes), 100, &got, left), cases[i].good);
     }
 }
 
@@ -158,17 +158,17 @@ static void test_wire_damaged_message_stays_in_range(void **state)
     rng_seed(&r, 4);
     const int n = 100;
     for (int i = 0; i < 50000; i++) {
-        int left[5] = {3, 4, 50, 51, 98}, back[WIRE_LEFT_MAX];
+        int left[5] = {3, 4, 50, 51, 98}, back[DATAGRAM_LEFT_MAX];
         uint8_t bytes[MEMBER_DATAGRAM_MAX];
-        struct wire_msg m = full_round(&r, n, left, 5), got;
-        m.type = (enum wire_type)(1 + rng_below(&r, WIRE_TYPES - 1));
-        size_t len = wire_encode(&m, bytes);
+        struct datagram m = full_round(&r, n, left, 5), got;
+        m.type = (enum datagram_type)(1 + rng_below(&r, DATAGRAM_TYPES - 1));
+        size_t len = datagram_encode(&m, bytes);
         for (int k = 0; k < 3; k++)
             bytes[rng_below(&r, len)] = (uint8_t)rng_u64(&r);
         len -= rng_below(&r, 3) ? 0 : rng_below(&r, len);
         uint8_t *copy = malloc(len ? len : 1); /* so that reading past its end shows */
         memcpy(copy, bytes, len);
-        if (wire_decode(copy, len, n, &got, back)) {
+        if (datagram_decode(copy, len, n, &got, back)) {
             assert_in_range(got.src, 0, n - 1);
             assert_in_range(got.dst, 0, n - 1);
             assert_in_range(got.batch.n, 0, MEMBER_BATCH_MAX);
@@ -189,13 +189,13 @@ static void test_wire_and_seal_know_large_ids(void **state)
     struct seal a, b;
     struct seal_opened opened;
     uint8_t secret[32] = {1}, bytes[MEMBER_DATAGRAM_MAX], out[MEMBER_DATAGRAM_MAX + SEAL_OVERHEAD];
-    int left[WIRE_LEFT_MAX];
-    struct wire_msg m = {.type = WIRE_PING, .src = 99999, .dst = 65537, .nonce = 5}, got;
-    size_t len = wire_encode(&m, bytes);
-    assert_true(wire_decode(bytes, len, 100000, &got, left));
+    int left[DATAGRAM_LEFT_MAX];
+    struct datagram m = {.type = DATAGRAM_PING, .src = 99999, .dst = 65537, .nonce = 5}, got;
+    size_t len = datagram_encode(&m, bytes);
+    assert_true(datagram_decode(bytes, len, 100000, &got, left));
     assert_int_equal(got.src, 99999);
     assert_int_equal(got.dst, 65537);
-    assert_false(wire_decode(bytes, len, 99999, &got, left));
+    assert_false(datagram_decode(bytes, len, 99999, &got, left));
     assert_true(seal_init(&a, 1, secret, 99999, 10) && seal_init(&b, 1, secret, 65537, 11));
     len = seal_close(&a, SEAL_DATAGRAM, 65537, 7, bytes, len, out);
     assert_true(seal_open(&b, out, len, &opened));

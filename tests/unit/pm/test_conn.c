@@ -16,16 +16,16 @@ static const uint8_t secret[SESSION_SECRET] = {1};
 static const struct session_key key = {.secret = secret};
 static uv_loop_t there, here; /* of the client, of the server */
 static uv_tcp_t listener;
-static struct wire_conn *server;
+static struct pm_conn *server;
 static int opened, lost;
 static char why_lost[160];
 
-static void on_open(struct wire_conn *c)
+static void on_open(struct pm_conn *c)
 {
     opened += c == server;
 }
 
-static void on_frame(struct wire_conn *c, uint8_t type, const uint8_t *body, size_t len)
+static void on_frame(struct pm_conn *c, uint8_t type, const uint8_t *body, size_t len)
 {
     (void)c;
     (void)type;
@@ -33,7 +33,7 @@ static void on_frame(struct wire_conn *c, uint8_t type, const uint8_t *body, siz
     (void)len;
 }
 
-static void on_lost(struct wire_conn *c, const char *why)
+static void on_lost(struct pm_conn *c, const char *why)
 {
     if (c != server)
         return;
@@ -73,7 +73,7 @@ static void turn_both(void)
     uv_run(&here, UV_RUN_NOWAIT);
 }
 
-static void tear_down(struct wire_conn *client)
+static void tear_down(struct pm_conn *client)
 {
     conn_close(client);
     conn_close(server);
@@ -87,7 +87,7 @@ static void tear_down(struct wire_conn *client)
 static void test_conn_proof_that_lies_there_is_read_before_it_is_too_late(void **state)
 {
     (void)state;
-    struct wire_conn *client = conn_connect(&there, NULL, "127.0.0.1", set_up(), JOB, &key, 60000, &events, NULL);
+    struct pm_conn *client = conn_connect(&there, NULL, "127.0.0.1", set_up(), JOB, &key, 60000, &events, NULL);
     while (!server || server->session.state == SESSION_GREETING)
         turn_both();
     while (!client->open)
@@ -104,7 +104,7 @@ static void test_conn_proof_that_lies_there_is_read_before_it_is_too_late(void *
 static void test_conn_without_a_proof_is_dropped(void **state)
 {
     (void)state;
-    struct wire_conn *client = conn_connect(&there, NULL, "127.0.0.1", set_up(), JOB, &key, 60000, &events, NULL);
+    struct pm_conn *client = conn_connect(&there, NULL, "127.0.0.1", set_up(), JOB, &key, 60000, &events, NULL);
     while (!server)
         turn_both();
     while (!lost) /* while the client's loop stands still */
