@@ -1,6 +1,6 @@
 /* The data half of an agent: one instance. It starts no thread, opens no socket and reads no clock; its owner (plane/ in a
  * keeld, tests/sim/data in the simulation) hands it transports, memory, the time, and what happens. Its parts:
- *   channel/peer  reliable ordered streams between agents
+ *   peer          reliable ordered streams between agents
  *   store         copies of segments
  *   segments      which segments exist, and who knows of them
  *   execute       requests of ranks: operations on copies, forwards to the others
