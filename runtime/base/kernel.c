@@ -309,6 +309,24 @@ bool process_ending(pid_t pid)
            (sscanf(at, "%*c %*d %*d %*d %*d %*d %lu", &flags) == 1 && (flags & EXITING)); // NOLINT(cert-err34-c)
 }
 
+bool process_maps(pid_t pid, uint64_t inode)
+{
+    char path[32], *line = NULL;
+    size_t room = 0;
+    bool found = false;
+    snprintf(path, sizeof path, "/proc/%d/maps", (int)pid);
+    FILE *f = fopen(path, "re");
+    while (f && !found && getline(&line, &room, f) > 0) {
+        unsigned long long here;
+        found = sscanf(line, "%*s %*s %*s %*s %llu", &here) == 1 && here == inode && // NOLINT(cert-err34-c)
+                strstr(line, " /memfd:");
+    }
+    free(line);
+    if (f)
+        fclose(f);
+    return found;
+}
+
 int process_signal(int process, int signal_number)
 {
     struct pollfd ended = {.fd = process, .events = POLLIN};

@@ -24,6 +24,8 @@ bool process_has_ended(int process);
 bool process_end(int process, pid_t pid, int *status);
 /* Is the process on its way to its end? Not: it has another program, by exec, or runs as before. */
 bool process_ending(pid_t pid);
+/* Has it this file, a memfd, in its memory? False also where /proc does not say. */
+bool process_maps(pid_t pid, uint64_t inode);
 /* Like kill. Never to another process that has the number by now. */
 int process_signal(int process, int signal_number);
 /* Takes -1. */

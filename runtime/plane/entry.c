@@ -24,7 +24,7 @@ bool entry_open(struct plane *p, struct process *k)
     k->fd = pair[0];
     k->handed_fd = pair[1];
     k->owner = 0;
-    k->excused = false;
+    k->excused = k->mute = false;
     return true;
 }
 

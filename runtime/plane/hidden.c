@@ -85,6 +85,15 @@ void hidden_look(struct plane *p, struct process *k)
 
 void hidden_closed(struct process *k)
 {
-    if (k->owner_fd >= 0 && !process_ending(k->owner))
+    k->mute = k->owner_fd >= 0 && !process_ending(k->owner);
+    hidden_mute(k);
+}
+
+/* What exec takes from it and close does not is the page that it shares with us. Who is ending loses its memory, too, but
+ * says before that it ends. */
+void hidden_mute(struct process *k)
+{
+    bool watched = k->owner_fd >= 0 && !k->left && !k->excused;
+    if (k->mute && watched && !process_maps(k->owner, k->intents_inode) && !process_ending(k->owner))
         k->excused = true;
 }

@@ -31,9 +31,11 @@ struct process {
     int owner_fd;  /* readable when that has ended (base/kernel.h); -1: it is not watched, see hidden.c */
     bool left;     /* it has called keel_finalize */
     bool excused;  /* how it ends is its script's matter */
+    bool mute;     /* its control socket is closed, and it was not ending then */
     bool hidden;   /* it has died, and the script is ended for it; */
     int signal;    /* of what: SIGNAL_HIDDEN, or a signal */
     struct intent_page *intents;
+    uint64_t intents_inode;
     uint32_t asked; /* of intents->asked */
     int failure_fd; /* eventfd: the page has a new death; -1: not welcomed yet */
 };
@@ -187,8 +189,10 @@ int procs_send(int socket, const void *data, size_t len, const int *fds, int nfd
 void hidden_begin(struct plane *p, struct process *k);
 /* Has it ended meanwhile, and how? */
 void hidden_look(struct plane *p, struct process *k);
-/* Its control socket has been closed: it is about to end, or has another program. */
+/* Its control socket has been closed: it is about to end, has another program, or has closed what it had. */
 void hidden_closed(struct process *k);
+/* Has one that can say nothing any more another program by now? */
+void hidden_mute(struct process *k);
 void hidden_forget(struct plane *p, struct process *k);
 
 /* waits.c; on the data thread, in each round */

@@ -8,6 +8,7 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <jansson.h>
@@ -186,13 +187,15 @@ bool procs_have_asked(struct plane *p)
 
 /* ---- joining ---- */
 
-static struct intent_page *make_intents(int *fd)
+static struct intent_page *make_intents(int *fd, uint64_t *inode)
 {
+    struct stat file;
     *fd = memfd_create("keel-intents", MFD_CLOEXEC);
     if (*fd < 0)
         return NULL;
-    if (ftruncate(*fd, sizeof(struct intent_page)) == 0) {
+    if (ftruncate(*fd, sizeof(struct intent_page)) == 0 && fstat(*fd, &file) == 0) {
         void *m = mmap(NULL, sizeof(struct intent_page), PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0);
+        *inode = file.st_ino;
         if (m != MAP_FAILED)
             return m;
     }
@@ -220,7 +223,7 @@ static void welcome(struct plane *p, struct process *k, int rank, uint32_t incar
     struct conn *c = ranks_conn(a, k->proc);
     make_hall(p);
     k->failure_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (!c || k->failure_fd < 0 || !(k->intents = make_intents(&intents_fd)) ||
+    if (!c || k->failure_fd < 0 || !(k->intents = make_intents(&intents_fd, &k->intents_inode)) ||
         tp_shm_create(p->shm, c, shm_fds, &ep) != KEEL_OK) {
         agent_break(a, "no memory to talk to a rank");
         return;

@@ -194,6 +194,8 @@ void waits_look(struct plane *p)
     if (p->agent.now < p->waits_at)
         return;
     p->waits_at = p->agent.now + LOOK_NS;
+    for (struct process *k = p->processes; k; k = k->next)
+        hidden_mute(k);
     if (!p->waits_acked && !(p->waits_acked = calloc((size_t)p->agent.members, sizeof *p->waits_acked)))
         return;
     char *text = p->agent.broken || p->agent.view.stopped ? NULL : make(p);

@@ -34,6 +34,8 @@ static void end(const char *how, const char *file)
         keel_abort(5, "aborted");
     else if (strcmp(how, "exec") == 0)
         execlp("true", "true", NULL);
+    else if (strcmp(how, "exec9") == 0)
+        execlp("sh", "sh", "-c", "sleep 1; kill -9 $$", NULL);
     else if (strcmp(how, "stay") == 0)
         while (access(file, F_OK) != 0)
             usleep(1000);
@@ -53,8 +55,14 @@ int main(int argc, char **argv)
     printf("rank %d pid %d of %d%s\n", keel_rank(), (int)getpid(), (int)getppid(), keel_restarted() ? " again" : "");
     fflush(stdout);
     CHECK(keel_restarted() ? keel_resume(NULL) : keel_barrier());
-    if (keel_rank() == 1 && !keel_restarted())
+    if (keel_rank() == 1 && !keel_restarted()) {
+        if (argc > 3) { /* without a descriptor that leads to its agent, from now to when the file is there */
+            for (int fd = 3; fd < 1024; fd++)
+                close(fd);
+            end("stay", argv[2]);
+        }
         end(argv[1], argv[2]);
+    }
     CHECK(keel_barrier());
     keel_failure f[8];
     size_t n = 0;

@@ -112,6 +112,21 @@ def test_killed_by_somebody_else_while_it_waits():
             assert re.match(death(job, "SIGKILL"), said(job)[0]), job.stderr()
 
 
+def test_process_that_has_closed_its_descriptors_is_the_rank_still():
+    """And no more when it has another program, whether it closes them before or by exec."""
+    # exit leaves a word in memory, whatever the kernel says
+    for how, code in ("exit0", 0), ("exit3", 3), *[("kill", 0), ("_exit3", 3), ("exec", 0), ("exec9", 0)] * KERNEL_SAYS:
+        with tempfile.TemporaryDirectory() as place:
+            go = os.path.join(place, "go")
+            with script("%s %s closed" % (how, go), before="(sleep 1; : > %s) & " % go) as job:
+                assert job.wait() == code, (how, job.stderr())
+                lines = [line for line in said(job) if "have waited" not in line and "is over after" not in line]
+                if how == "kill":
+                    assert re.match(death(job, "SIGKILL"), lines[0]), job.stderr()
+                else:
+                    assert lines == (["rank 1 ended with exit code 3"] if code else []), (how, job.stderr())
+
+
 def test_interpreter_that_starts_the_program_is_a_script_too():
     code = "import subprocess; subprocess.run([%r, 'kill'], close_fds=False)" % HIDDEN
     with Job(["-n", "2", "--nodes", "2", sys.executable, "-c", code]) as job:
