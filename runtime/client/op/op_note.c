@@ -25,7 +25,7 @@ int note_take(struct op *op, int node, const struct stripe_piece *part)
     int note = note_has_room(op, node) ? link_note_take(&op->client->link[node]) : -1;
     if (note >= 0)
         op->note[op->notes++] =
-            (struct held_note){.node = node, .note = note, .offset = part->offset, .len = part->len};
+            (struct held_note){.node = (int16_t)node, .note = (int16_t)note, .offset = part->offset, .len = part->len};
     return note;
 }
 
