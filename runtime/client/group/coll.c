@@ -29,7 +29,7 @@ static void read_lives(struct client *c)
         c->coll.changes = atomic_load_explicit(&p->changes, memory_order_relaxed);
         for (int r = 0; r < c->size; r++) {
             const struct page_rank *k = page_rank(p, r);
-            struct life *l = &c->coll.life[r];
+            struct known_life *l = &c->coll.life[r];
             l->life = l->newest = atomic_load_explicit(&k->life, memory_order_relaxed);
             l->joined = atomic_load_explicit(&k->joined, memory_order_relaxed);
             l->changed = atomic_load_explicit(&k->changed, memory_order_relaxed);
@@ -83,7 +83,7 @@ void coll_free(struct client *c)
 
 bool coll_member_lives(const struct keel_group *g, int member)
 {
-    const struct life *l = &g->client->coll.life[group_rank(g->ranks, member)];
+    const struct known_life *l = &g->client->coll.life[group_rank(g->ranks, member)];
     return l->life && l->joined < g->birth;
 }
 
@@ -117,7 +117,7 @@ static bool fill_roster(const struct keel_group *g, struct roster *room)
     int n = group_size(g->ranks);
     uint64_t epoch = 0;
     for (int m = 0; m < n; m++) {
-        const struct life *l = &g->client->coll.life[group_rank(g->ranks, m)];
+        const struct known_life *l = &g->client->coll.life[group_rank(g->ranks, m)];
         epoch = l->changed > epoch ? l->changed : epoch;
         if (coll_member_lives(g, m))
             bitset_add(roster_room_bits(room), m);
@@ -167,7 +167,7 @@ static bool missed_view(struct client *c, uint64_t now)
 static void apply(struct client *c, const struct page_change *change, size_t n, uint64_t now)
 {
     for (size_t i = 0; i < n; i++) {
-        struct life *l = &c->coll.life[change[i].rank];
+        struct known_life *l = &c->coll.life[change[i].rank];
         bool joins = change[i].life > l->newest;
         l->life = change[i].life;
         l->newest = joins ? l->life : l->newest;

@@ -40,7 +40,7 @@ enum parcel_kind {
 };
 
 /* What is known here of a rank, as of the last view that was gone through. */
-struct life {
+struct known_life {
     uint64_t life;   /* page_rank.life */
     uint64_t newest; /* the greatest there was */
     uint64_t joined, changed;
@@ -146,11 +146,11 @@ struct made_count {
 enum { COLL_MISSED_NS = 1000000 }; /* what there was no memory for is tried again then */
 
 struct coll {
-    struct life *life;     /* [ranks] */
-    struct stream *stream; /* [ranks] */
-    uint64_t changes;      /* seen, of page->changes */
-    uint32_t behinds;      /* seen, of intents->behinds */
-    uint64_t at;           /* when coll_tick is needed */
+    struct known_life *life; /* [ranks] */
+    struct stream *stream;   /* [ranks] */
+    uint64_t changes;        /* seen, of page->changes */
+    uint32_t behinds;        /* seen, of intents->behinds */
+    uint64_t at;             /* when coll_tick is needed */
     struct keel_group *by_id[COLL_BUCKETS];
     struct keel_group *groups;
     struct keel_group *idle, *spent; /* memory of freed groups, to be used again and not */

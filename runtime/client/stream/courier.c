@@ -607,7 +607,7 @@ void courier_reset(struct client *c, int rank)
 {
     struct stream *s = courier_stream(c, rank);
     struct parcel *p = s->head;
-    const struct life *l = &c->coll.life[rank];
+    const struct known_life *l = &c->coll.life[rank];
     bool keeps = s->refused && (s->refused == l->life || s->refused > l->newest); /* that life is still to hear of it */
     uint64_t refused = keeps ? s->refused : 0;
     bool due = keeps && s->refusal_due;
