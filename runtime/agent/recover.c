@@ -51,15 +51,15 @@ static void fence(struct agent *a, const struct view_event *events, int n)
             fence_node(a, (int)e->a);
         else if (e->type == VIEW_RANK_DOUBT && !e->d && e->a < (uint32_t)a->view.ranks)
             ranks_doubt_intents(a, (int)e->a, e->b);
-        else if (e->a < (uint32_t)a->view.ranks && view_event_doubts(e, e->a, e->b))
+        else if (e->a < (uint32_t)a->view.ranks && view_event_doubts(e, view_event_life(e)))
             fence_rank(a, e->a, e->b);
     }
     for (struct conn *c = a->conns, *next; c; c = next) {
         next = c->next;
         bool dead = c->incarnation < a->rank_fence[c->rank] || a->node_fence[c->node], doubted = dead, fenced = dead;
         for (int i = 0; i < n; i++) {
-            doubted = doubted || view_event_doubts(&events[i], (uint32_t)c->rank, c->incarnation);
-            fenced = fenced || view_event_fences(&events[i], (uint32_t)c->rank, c->incarnation);
+            doubted = doubted || view_event_doubts(&events[i], life_of(c->rank, c->incarnation));
+            fenced = fenced || view_event_fences(&events[i], life_of(c->rank, c->incarnation));
         }
         if (!fenced)
             continue;
@@ -208,7 +208,7 @@ static void date_doubts(struct agent *a, const struct view_event *events, int n)
         const struct view_rank *k = &a->view.rank[d->rank];
         bool ended = k->incarnation != d->incarnation || k->state != RANK_RUNNING;
         for (int i = 0; i < n; i++)
-            ended = ended || view_event_doubts(&events[i], d->rank, d->incarnation);
+            ended = ended || view_event_doubts(&events[i], life_of((int)d->rank, d->incarnation));
         if (!d->epoch && ended)
             d->epoch = a->view.epoch;
     }

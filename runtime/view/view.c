@@ -273,7 +273,8 @@ static void node_born(struct view *v, const struct view_event *e)
 
 static bool is_current(const struct view *v, const struct view_event *e)
 {
-    return e->a < (uint32_t)v->ranks && v->rank[e->a].state == RANK_RUNNING && v->rank[e->a].incarnation == e->b;
+    return e->a < (uint32_t)v->ranks && v->rank[e->a].state == RANK_RUNNING &&
+           life_equal(view_life(v, (int)e->a), view_event_life(e));
 }
 
 static void rank_dead(struct view *v, const struct view_event *e)
@@ -386,17 +387,16 @@ static void check_finished(struct view *v)
         stop(v, 137, "all %d ranks died", v->ranks);
 }
 
-bool view_event_doubts(const struct view_event *e, uint32_t rank, uint32_t incarnation)
+bool view_event_doubts(const struct view_event *e, struct life writer)
 {
     return (e->type == VIEW_RANK_DEAD || (e->type == VIEW_RANK_DOUBT && !e->d) ||
             (e->type == VIEW_RANK_DONE && e->d)) &&
-           e->a == rank && e->b == incarnation;
+           life_equal(view_event_life(e), writer);
 }
 
-bool view_event_fences(const struct view_event *e, uint32_t rank, uint32_t incarnation)
+bool view_event_fences(const struct view_event *e, struct life writer)
 {
-    return view_event_doubts(e, rank, incarnation) ||
-           (e->type == VIEW_RANK_DOUBT && e->a == rank && e->b == incarnation);
+    return view_event_doubts(e, writer) || (e->type == VIEW_RANK_DOUBT && life_equal(view_event_life(e), writer));
 }
 
 /* A writer died: what it was writing may be in one copy and not in the others. */
@@ -447,7 +447,7 @@ static void apply_one(struct view *v, const struct view_event *e)
 
 static bool ends_a_writer(const struct view_event *e)
 {
-    return e->type == VIEW_NODE_DEAD || view_event_doubts(e, e->a, e->b);
+    return e->type == VIEW_NODE_DEAD || view_event_doubts(e, view_event_life(e));
 }
 
 void view_apply(struct view *v, uint64_t epoch, const struct view_event *events, int n)

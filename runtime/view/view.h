@@ -33,6 +33,7 @@
 #include <stdint.h>
 
 #include "runtime/base/job_settings.h"
+#include "runtime/base/life.h"
 #include "runtime/wire/layout.h"
 
 enum copyset_mode { COPYSET_DIRECT, COPYSET_REPAIR };
@@ -137,6 +138,16 @@ struct view_event {
     uint64_t d;
 };
 
+/* Of an event about a rank: whose process. Events name no replica: a rank has one. */
+static inline struct life view_event_life(const struct view_event *event)
+{
+    return life_of((int)event->a, event->b);
+}
+static inline struct view_event view_event_of_life(enum view_event_type type, struct life life)
+{
+    return (struct view_event){.type = type, .a = (uint32_t)life.rank, .b = life.incarnation};
+}
+
 /* The job at its start, and room for so many more nodes. rank_node[ranks]: initial node of each rank (0..nodes-1). copies is the
  * caller's; NULL: the default, without domains. Returns false when out of memory. */
 bool view_init(struct view *v, enum view_policy policy, int nodes, int spares, int room, int ranks,
@@ -150,14 +161,19 @@ void view_fini(struct view *v);
 /* Apply one committed batch: the view becomes that of `epoch`. Unknown, stale and repeated events change nothing. */
 void view_apply(struct view *v, uint64_t epoch, const struct view_event *events, int n);
 
+/* The life of the rank that runs, or was the last one. */
+static inline struct life view_life(const struct view *v, int rank)
+{
+    return life_of(rank, v->rank[rank].incarnation);
+}
 /* Does the rank take part in collectives? */
 bool view_rank_takes_part(const struct view *v, int rank);
 /* Does the node run a rank that takes part in collectives? */
 bool view_node_takes_part(const struct view *v, int node);
-/* Does the event put in doubt what the writer (rank, incarnation) has on its way: may copies differ? */
-bool view_event_doubts(const struct view_event *event, uint32_t rank, uint32_t incarnation);
+/* Does the event put in doubt what the writer has on its way: may copies differ? */
+bool view_event_doubts(const struct view_event *event, struct life writer);
 /* Does it end what the writer has on its way? That is so of all that put it in doubt. */
-bool view_event_fences(const struct view_event *event, uint32_t rank, uint32_t incarnation);
+bool view_event_fences(const struct view_event *event, struct life writer);
 /* What a node's death would cost. used: bit c, there are data of redundancy class c. */
 enum view_stake { STAKE_NONE, STAKE_DATA, STAKE_JOB };
 enum view_stake view_stake(const struct view *v, int node, unsigned used);

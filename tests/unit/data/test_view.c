@@ -478,14 +478,14 @@ static void test_view_clean_end_or_other_incarnation_is_no_doubt(void **state)
     const struct view_event done = {VIEW_RANK_DONE, 2, 1, 0, 0}, open = {VIEW_RANK_DONE, 2, 1, 0, 1},
                             dead = {VIEW_RANK_DEAD, 2, 1, 9, 0}, doubt = {VIEW_RANK_DOUBT, 2, 1, 0, 0},
                             node = {VIEW_NODE_DEAD, 2, 1, 0, 0}, left = {VIEW_RANK_LEFT, 2, 1, 0, 0};
-    assert_false(view_event_doubts(&done, 2, 1));
-    assert_true(view_event_doubts(&open, 2, 1));
-    assert_true(view_event_doubts(&dead, 2, 1));
-    assert_true(view_event_doubts(&doubt, 2, 1));
-    assert_false(view_event_doubts(&dead, 2, 0));
-    assert_false(view_event_doubts(&dead, 1, 1));
-    assert_false(view_event_doubts(&node, 2, 1));
-    assert_false(view_event_doubts(&left, 2, 1));
+    assert_false(view_event_doubts(&done, life_of(2, 1)));
+    assert_true(view_event_doubts(&open, life_of(2, 1)));
+    assert_true(view_event_doubts(&dead, life_of(2, 1)));
+    assert_true(view_event_doubts(&doubt, life_of(2, 1)));
+    assert_false(view_event_doubts(&dead, life_of(2, 0)));
+    assert_false(view_event_doubts(&dead, life_of(1, 1)));
+    assert_false(view_event_doubts(&node, life_of(2, 1)));
+    assert_false(view_event_doubts(&left, life_of(2, 1)));
     struct view v;
     open_view(&v, VIEW_DEGRADE, 3, 0, 3);
     apply(&v, VIEW_RANK_DONE, 1, 0, 0, 0);
