@@ -1,0 +1,70 @@
+/* A copy to its primary: patches that may not be the same in all copies (agent/repair.h), then that these were all. */
+#ifndef KEEL_WIRE_DOUBT_H
+#define KEEL_WIRE_DOUBT_H
+
+#include "runtime/wire/header.h"
+
+enum { DOUBT_F_LIVING = 16, DOUBT_F_TORN = 64 };
+enum { WIRE_DOUBT_END = 1 };
+
+struct msg_doubt {
+    struct msg_at at;
+    uint64_t bytes;
+    bool torn;                  /* the sender's copy may have a part of them */
+    bool living;                /* by a writer that lives, and will repeat it */
+    uint16_t level;             /* torn: so many copies had them whole (wire/note.h) */
+    uint64_t put;               /* torn: the number of the writer's put */
+    uint32_t rank, incarnation; /* the writer */
+    uint64_t generation;        /* of the copyset, for which this counts */
+};
+
+static inline struct wire msg_doubt_encode(const struct msg_doubt *m)
+{
+    return (struct wire){.type = WIRE_DOUBT,
+                         .flags = (uint8_t)((m->torn ? DOUBT_F_TORN : 0) | (m->living ? DOUBT_F_LIVING : 0)),
+                         .slot = m->at.slot,
+                         .seg = m->at.seg,
+                         .offset = m->at.offset,
+                         .a = (int64_t)m->bytes,
+                         .b = (int64_t)m->put,
+                         .identity = m->generation,
+                         .rank = m->rank,
+                         .incarnation = m->incarnation,
+                         .lane = m->level};
+}
+
+static inline struct msg_doubt msg_doubt_decode(const struct wire *w)
+{
+    return (struct msg_doubt){.at = msg_at_decode(w),
+                              .bytes = (uint64_t)w->a,
+                              .torn = w->flags & DOUBT_F_TORN,
+                              .living = w->flags & DOUBT_F_LIVING,
+                              .level = w->lane,
+                              .put = (uint64_t)w->b,
+                              .rank = w->rank,
+                              .incarnation = w->incarnation,
+                              .generation = w->identity};
+}
+
+struct msg_doubt_end {
+    uint16_t slot; /* of the copyset, */
+    uint32_t class;
+    uint64_t generation;
+};
+
+static inline struct wire msg_doubt_end_encode(const struct msg_doubt_end *m)
+{
+    return (struct wire){
+        .type = WIRE_DOUBT, .slot = m->slot, .count = WIRE_DOUBT_END, .identity = m->generation, .step = m->class};
+}
+
+static inline bool msg_doubt_is_end(const struct wire *w)
+{
+    return w->count == WIRE_DOUBT_END;
+}
+
+static inline struct msg_doubt_end msg_doubt_end_decode(const struct wire *w)
+{
+    return (struct msg_doubt_end){.slot = w->slot, .class = w->step, .generation = w->identity};
+}
+#endif

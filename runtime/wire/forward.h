@@ -1,0 +1,62 @@
+/* What an operation left at its patch in the primary's copy, to the other copies, each of which passes it to the next one (agent/chain.h). The
+ * operation's identity travels along. */
+#ifndef KEEL_WIRE_FORWARD_H
+#define KEEL_WIRE_FORWARD_H
+
+#include "runtime/wire/identity.h"
+#include "runtime/wire/relayed.h"
+#include "runtime/wire/request.h"
+
+enum { FORWARD_F_AGAIN = 16, FORWARD_F_PACKED = REQUEST_F_PACKED, FORWARD_F_ANSWER = 128 };
+
+struct msg_forward {
+    struct msg_at at;
+    uint32_t len;               /* bytes of body */
+    bool packed;                /* body: pieces from `at` on */
+    bool relay;                 /* tell the sender when what you pass on is acknowledged (relayed.h) */
+    bool again;                 /* you may have it */
+    bool answer;                /* the last copy answers the origin, */
+    uint64_t request;           /* its request of that seq */
+    uint32_t operation;         /* WIRE_PUT, WIRE_ACC or WIRE_RMW */
+    uint32_t number;            /* of the forward, among those of the copyset; counts modulo 2^32 */
+    int64_t value;              /* of the answer */
+    uint32_t rank, incarnation; /* origin */
+    struct msg_identity identity;
+};
+
+static inline struct wire msg_forward_encode(const struct msg_forward *m)
+{
+    struct wire w = {.type = WIRE_FORWARD,
+                     .flags = (uint8_t)((m->packed ? FORWARD_F_PACKED : 0) | (m->relay ? CHAIN_F_RELAY : 0) |
+                                        (m->again ? FORWARD_F_AGAIN : 0) | (m->answer ? FORWARD_F_ANSWER : 0)),
+                     .slot = m->at.slot,
+                     .seg = m->at.seg,
+                     .offset = m->at.offset,
+                     .len = m->len,
+                     .count = m->operation,
+                     .a = m->value,
+                     .b = (int64_t)m->request,
+                     .status = (int32_t)m->number,
+                     .rank = m->rank,
+                     .incarnation = m->incarnation};
+    msg_identity_encode(&m->identity, &w);
+    return w;
+}
+
+static inline struct msg_forward msg_forward_decode(const struct wire *w)
+{
+    return (struct msg_forward){.at = msg_at_decode(w),
+                                .len = w->len,
+                                .packed = w->flags & FORWARD_F_PACKED,
+                                .relay = w->flags & CHAIN_F_RELAY,
+                                .again = w->flags & FORWARD_F_AGAIN,
+                                .answer = w->flags & FORWARD_F_ANSWER,
+                                .request = (uint64_t)w->b,
+                                .operation = w->count,
+                                .number = (uint32_t)w->status,
+                                .value = w->a,
+                                .rank = w->rank,
+                                .incarnation = w->incarnation,
+                                .identity = msg_identity_decode(w)};
+}
+#endif

@@ -1,0 +1,27 @@
+/* A get: the answer's body is what is at `at`. */
+#ifndef KEEL_WIRE_GET_H
+#define KEEL_WIRE_GET_H
+
+#include "runtime/wire/request.h"
+
+enum { GET_F_STRONG = 128 };
+
+struct msg_get {
+    struct msg_request request; /* its body, if it is packed: which pieces */
+    uint32_t bytes;             /* asked for; of all pieces */
+    bool strong;                /* what is answered is never taken back (agent/strong.h) */
+};
+
+static inline struct wire msg_get_encode(const struct msg_get *m)
+{
+    struct wire w = msg_request_encode(WIRE_GET, &m->request);
+    w.flags |= m->strong ? GET_F_STRONG : 0;
+    w.count = m->bytes;
+    return w;
+}
+
+static inline struct msg_get msg_get_decode(const struct wire *w)
+{
+    return (struct msg_get){.request = msg_request_decode(w), .bytes = w->count, .strong = w->flags & GET_F_STRONG};
+}
+#endif

@@ -1,0 +1,51 @@
+/* An audit (agent/verify.h) asks a copy for the hash of a block, or for the bytes themselves. */
+#ifndef KEEL_WIRE_HASH_H
+#define KEEL_WIRE_HASH_H
+
+#include "runtime/wire/header.h"
+
+enum { WIRE_HASH_OF_BYTES, WIRE_HASH_BYTES };
+
+struct msg_hash {
+    struct msg_at at;
+    uint32_t bytes;
+    bool exact;        /* not the hash, the bytes themselves */
+    uint64_t question; /* its number */
+};
+
+static inline struct wire msg_hash_encode(const struct msg_hash *m)
+{
+    return (struct wire){.type = WIRE_HASH,
+                         .slot = m->at.slot,
+                         .seg = m->at.seg,
+                         .offset = m->at.offset,
+                         .count = m->bytes,
+                         .a = (int64_t)m->question,
+                         .status = m->exact ? WIRE_HASH_BYTES : WIRE_HASH_OF_BYTES};
+}
+
+static inline struct msg_hash msg_hash_decode(const struct wire *w)
+{
+    return (struct msg_hash){
+        .at = msg_at_decode(w), .bytes = w->count, .exact = w->status == WIRE_HASH_BYTES, .question = (uint64_t)w->a};
+}
+
+struct msg_hashed {
+    uint32_t len;        /* bytes of body */
+    uint64_t question;   /* as asked */
+    int status;          /* KEEL_OK; KEEL_ERR_DATA_LOST; KEEL_ERR_STATE: there is no such copy here */
+    uint64_t generation; /* of the copyset, here */
+};
+
+static inline struct wire msg_hashed_encode(const struct msg_hashed *m)
+{
+    return (struct wire){
+        .type = WIRE_HASHED, .len = m->len, .a = (int64_t)m->question, .identity = m->generation, .status = m->status};
+}
+
+static inline struct msg_hashed msg_hashed_decode(const struct wire *w)
+{
+    return (struct msg_hashed){
+        .len = w->len, .question = (uint64_t)w->a, .status = w->status, .generation = w->identity};
+}
+#endif

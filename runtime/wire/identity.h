@@ -1,0 +1,36 @@
+/* How an operation that counts once is recognised when it is repeated: by its number in a lane of its rank, or as a step of a task. */
+#ifndef KEEL_WIRE_IDENTITY_H
+#define KEEL_WIRE_IDENTITY_H
+
+#include "runtime/wire/header.h"
+
+enum { IDENTITY_F_TASK = 4 };
+
+struct msg_identity {
+    bool of_task;
+    uint16_t lane;        /* not of a task: of the rank, below LANES_MAX */
+    uint64_t number;      /* and the number in it */
+    uint64_t task;        /* of a task: task_id.h */
+    uint32_t round, step; /* of the task */
+};
+
+/* Into a message that has been begun. */
+static inline void msg_identity_encode(const struct msg_identity *m, struct wire *w)
+{
+    w->flags |= m->of_task ? IDENTITY_F_TASK : 0;
+    w->lane = m->lane;
+    w->identity = m->of_task ? m->task : m->number;
+    w->round = m->round;
+    w->step = m->step;
+}
+
+static inline struct msg_identity msg_identity_decode(const struct wire *w)
+{
+    return (struct msg_identity){.of_task = w->flags & IDENTITY_F_TASK,
+                                 .lane = w->lane,
+                                 .number = w->identity,
+                                 .task = w->identity,
+                                 .round = w->round,
+                                 .step = w->step};
+}
+#endif

@@ -1,0 +1,42 @@
+/* A note of a remote write that follows on this connection (wire/note.h); or the same note is to be forgotten, as every copy has the bytes: only
+ * that is answered. */
+#ifndef KEEL_WIRE_INTENT_H
+#define KEEL_WIRE_INTENT_H
+
+#include "runtime/wire/header.h"
+
+struct msg_intent {
+    uint64_t seq; /* of what is to be answered */
+    struct msg_at at;
+    uint32_t bytes;      /* 0: forget it */
+    int note;            /* of the origin at this agent; -1: none, which is nonsense */
+    uint64_t put;        /* the put's number, the same at every copy */
+    uint64_t generation; /* of the route that it was planned for */
+    uint16_t level;      /* so many copies have the bytes whole */
+};
+
+static inline struct wire msg_intent_encode(const struct msg_intent *m)
+{
+    return (struct wire){.type = WIRE_INTENT,
+                         .slot = m->at.slot,
+                         .seg = m->at.seg,
+                         .seq = m->seq,
+                         .offset = m->at.offset,
+                         .count = m->bytes,
+                         .identity = m->put,
+                         .epoch = m->generation,
+                         .note = (uint16_t)(m->note + 1),
+                         .lane = m->level};
+}
+
+static inline struct msg_intent msg_intent_decode(const struct wire *w)
+{
+    return (struct msg_intent){.seq = w->seq,
+                               .at = msg_at_decode(w),
+                               .bytes = w->count,
+                               .note = (int)w->note - 1,
+                               .put = w->identity,
+                               .generation = w->epoch,
+                               .level = w->lane};
+}
+#endif

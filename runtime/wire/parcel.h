@@ -1,0 +1,69 @@
+/* A piece, or some, of the stream from one rank to another (client/stream/courier.h): through the hall, over a connection of the two, or through
+ * the agent of the receiver's node. The same header comes back (BACK) where the receiver is not there, or has no memory for it. */
+#ifndef KEEL_WIRE_PARCEL_H
+#define KEEL_WIRE_PARCEL_H
+
+#include "runtime/wire/header.h"
+
+enum { PARCEL_F_CREATING = 1, PARCEL_F_HOLLOW = 2, PARCEL_F_TELL = 128 };
+
+struct msg_parcel {
+    uint32_t rank, incarnation; /* who sends */
+    int to;                     /* rank, and which life of it */
+    uint32_t to_incarnation;
+    uint64_t received; /* of the other direction's pieces all up to there are here */
+    uint64_t piece;    /* number of the first one; 0: there is none, only `received` */
+    uint32_t kind;     /* enum parcel_kind of the message */
+    bool creating;     /* of a group that is being created */
+    bool tell;         /* acknowledge at once */
+    bool hollow;       /* in the place of so many pieces, which nobody needs any more: */
+    uint32_t hollows;
+    uint64_t total; /* bytes of the message */
+    uint64_t from;  /* and where in it the body belongs */
+    uint32_t len;   /* bytes of body */
+};
+
+static inline struct wire msg_parcel_encode(const struct msg_parcel *m)
+{
+    return (struct wire){.type = WIRE_PARCEL,
+                         .flags = (uint8_t)((m->creating ? PARCEL_F_CREATING : 0) | (m->hollow ? PARCEL_F_HOLLOW : 0) |
+                                            (m->tell ? PARCEL_F_TELL : 0)),
+                         .seq = m->piece,
+                         .offset = m->from,
+                         .len = m->len,
+                         .count = m->hollows,
+                         .a = (int64_t)((uint64_t)m->to_incarnation << 32 | (uint32_t)m->to),
+                         .b = (int64_t)m->received,
+                         .identity = m->total,
+                         .step = m->kind,
+                         .rank = m->rank,
+                         .incarnation = m->incarnation};
+}
+
+static inline struct msg_parcel msg_parcel_decode(const struct wire *w)
+{
+    return (struct msg_parcel){.rank = w->rank,
+                               .incarnation = w->incarnation,
+                               .to = (int)(uint32_t)w->a,
+                               .to_incarnation = (uint32_t)((uint64_t)w->a >> 32),
+                               .received = (uint64_t)w->b,
+                               .piece = w->seq,
+                               .kind = w->step,
+                               .creating = w->flags & PARCEL_F_CREATING,
+                               .tell = w->flags & PARCEL_F_TELL,
+                               .hollow = w->flags & PARCEL_F_HOLLOW,
+                               .hollows = w->count,
+                               .total = w->identity,
+                               .from = w->offset,
+                               .len = w->len};
+}
+
+/* The same, on its way back: without a body. */
+static inline struct wire msg_parcel_back_encode(const struct msg_parcel *m)
+{
+    struct wire w = msg_parcel_encode(m);
+    w.type = WIRE_PARCEL_BACK;
+    w.len = 0;
+    return w;
+}
+#endif

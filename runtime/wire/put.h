@@ -1,0 +1,28 @@
+/* A put: the body goes to `at`. */
+#ifndef KEEL_WIRE_PUT_H
+#define KEEL_WIRE_PUT_H
+
+#include "runtime/wire/request.h"
+
+enum { PUT_F_THROUGH = 1 };
+
+struct msg_put {
+    struct msg_request request;
+    bool through; /* to the primary, which passes it to the other copies; else every copy gets it from the origin */
+    int note;     /* of the origin at this agent, that covers it (wire/note.h); -1: none */
+};
+
+static inline struct wire msg_put_encode(const struct msg_put *m)
+{
+    struct wire w = msg_request_encode(WIRE_PUT, &m->request);
+    w.flags |= m->through ? PUT_F_THROUGH : 0;
+    w.note = (uint16_t)(m->note + 1);
+    return w;
+}
+
+static inline struct msg_put msg_put_decode(const struct wire *w)
+{
+    return (struct msg_put){
+        .request = msg_request_decode(w), .through = w->flags & PUT_F_THROUGH, .note = (int)w->note - 1};
+}
+#endif

@@ -1,0 +1,63 @@
+/* How is a rank's process? An agent to that of its node, and back (agent/health.h). */
+#ifndef KEEL_WIRE_RANK_ASK_H
+#define KEEL_WIRE_RANK_ASK_H
+
+#include "runtime/wire/header.h"
+
+struct msg_rank_ask {
+    uint32_t rank, incarnation;
+    uint64_t asked;           /* when */
+    bool behind;              /* and somebody leaves without it (note.h: struct behind), */
+    uint64_t group;           /* a member of that group, */
+    uint64_t returned, begun; /* whose calls these were */
+};
+
+static inline struct wire msg_rank_ask_encode(const struct msg_rank_ask *m)
+{
+    return (struct wire){.type = WIRE_RANK_ASK,
+                         .offset = m->begun,
+                         .count = m->behind,
+                         .a = (int64_t)m->asked,
+                         .b = (int64_t)m->returned,
+                         .identity = m->group,
+                         .rank = m->rank,
+                         .incarnation = m->incarnation};
+}
+
+static inline struct msg_rank_ask msg_rank_ask_decode(const struct wire *w)
+{
+    return (struct msg_rank_ask){.rank = w->rank,
+                                 .incarnation = w->incarnation,
+                                 .asked = (uint64_t)w->a,
+                                 .behind = w->count != 0,
+                                 .group = w->identity,
+                                 .returned = (uint64_t)w->b,
+                                 .begun = w->offset};
+}
+
+struct msg_rank_says {
+    uint32_t rank, incarnation;
+    uint32_t process; /* enum page_process */
+    uint64_t ticks;   /* processor time it has used */
+    uint64_t asked;   /* as asked; 0: nobody has */
+};
+
+static inline struct wire msg_rank_says_encode(const struct msg_rank_says *m)
+{
+    return (struct wire){.type = WIRE_RANK_SAYS,
+                         .count = m->process,
+                         .a = (int64_t)m->asked,
+                         .identity = m->ticks,
+                         .rank = m->rank,
+                         .incarnation = m->incarnation};
+}
+
+static inline struct msg_rank_says msg_rank_says_decode(const struct wire *w)
+{
+    return (struct msg_rank_says){.rank = w->rank,
+                                  .incarnation = w->incarnation,
+                                  .process = w->count,
+                                  .ticks = w->identity,
+                                  .asked = (uint64_t)w->a};
+}
+#endif

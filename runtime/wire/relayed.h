@@ -1,0 +1,35 @@
+/* What goes down the chain of copies (agent/chain.h: forwards, patches, questions of strong gets) may ask who gets it to tell when what it
+ * passes on is acknowledged; and what that one tells. */
+#ifndef KEEL_WIRE_RELAYED_H
+#define KEEL_WIRE_RELAYED_H
+
+#include "runtime/wire/header.h"
+
+enum { CHAIN_F_RELAY = 2 }; /* the same bit in all that go down the chain */
+
+static inline bool chain_asks_for_word(const struct wire *w)
+{
+    return (w->type == WIRE_FORWARD || w->type == WIRE_PATCH) && w->flags & CHAIN_F_RELAY;
+}
+
+/* The message asks for that, or not. */
+static inline void chain_ask_for_word(struct wire *w, bool asks)
+{
+    w->flags = (uint8_t)((w->flags & ~CHAIN_F_RELAY) | (asks ? CHAIN_F_RELAY : 0));
+}
+
+struct msg_relayed {
+    uint64_t up_to;  /* all up to there in your stream to me was passed on and is acknowledged; */
+    uint64_t living; /* the same, but for nodes that I do not wait for */
+};
+
+static inline struct wire msg_relayed_encode(const struct msg_relayed *m)
+{
+    return (struct wire){.type = WIRE_RELAYED, .offset = m->living, .identity = m->up_to};
+}
+
+static inline struct msg_relayed msg_relayed_decode(const struct wire *w)
+{
+    return (struct msg_relayed){.up_to = w->identity, .living = w->offset};
+}
+#endif

@@ -1,0 +1,46 @@
+/* What the requests of a rank that touch a copy have in common: put, get, accumulate, read-modify-write (put.h, get.h, acc.h, rmw.h). */
+#ifndef KEEL_WIRE_REQUEST_H
+#define KEEL_WIRE_REQUEST_H
+
+#include "runtime/wire/header.h"
+
+enum { REQUEST_F_PACKED = 32 };
+
+struct msg_request {
+    uint64_t seq; /* the answer has it, too */
+    struct msg_at at;
+    uint32_t len;               /* bytes of body */
+    bool packed;                /* body: pieces from `at` on (wire/pack.h) */
+    uint64_t generation;        /* of the route that it was planned for */
+    uint32_t rank, incarnation; /* origin */
+    uint32_t
+        doubted; /* how often the rank had given up what changes memory when it was sent (note.h); counts modulo 2^32 */
+};
+
+static inline struct wire msg_request_encode(uint8_t type, const struct msg_request *m)
+{
+    return (struct wire){.type = type,
+                         .flags = m->packed ? REQUEST_F_PACKED : 0,
+                         .slot = m->at.slot,
+                         .seg = m->at.seg,
+                         .seq = m->seq,
+                         .offset = m->at.offset,
+                         .len = m->len,
+                         .epoch = m->generation,
+                         .status = (int32_t)m->doubted,
+                         .rank = m->rank,
+                         .incarnation = m->incarnation};
+}
+
+static inline struct msg_request msg_request_decode(const struct wire *w)
+{
+    return (struct msg_request){.seq = w->seq,
+                                .at = msg_at_decode(w),
+                                .len = w->len,
+                                .packed = w->flags & REQUEST_F_PACKED,
+                                .generation = w->epoch,
+                                .rank = w->rank,
+                                .incarnation = w->incarnation,
+                                .doubted = (uint32_t)w->status};
+}
+#endif

@@ -1,0 +1,57 @@
+/* A segment exists, or was freed: an agent to all others (agent/segments.h). Calls that allocate and free have numbers, which count both. */
+#ifndef KEEL_WIRE_SEGMENT_TOLD_H
+#define KEEL_WIRE_SEGMENT_TOLD_H
+
+#include "runtime/wire/header.h"
+
+enum { SEGMENT_F_FREED = 8 };
+
+struct msg_segment {
+    uint32_t seg;
+    uint64_t number; /* of the call that allocated it */
+    uint64_t bytes_per_rank;
+    uint32_t redundancy;
+    bool uneven; /* its ranks asked for parts of different lengths */
+};
+
+static inline struct wire msg_segment_encode(const struct msg_segment *m)
+{
+    return (struct wire){.type = WIRE_SEGMENT,
+                         .seg = m->seg,
+                         .count = m->uneven,
+                         .a = (int64_t)m->bytes_per_rank,
+                         .b = m->redundancy,
+                         .identity = m->number};
+}
+
+static inline struct msg_segment msg_segment_decode(const struct wire *w)
+{
+    return (struct msg_segment){.seg = w->seg,
+                                .number = w->identity,
+                                .bytes_per_rank = (uint64_t)w->a,
+                                .redundancy = (uint32_t)w->b,
+                                .uneven = w->count != 0};
+}
+
+struct msg_segment_freed {
+    uint32_t seg;
+    uint64_t number; /* of the call that freed it */
+    int64_t status;  /* KEEL_OK, or that for which it never came to be */
+};
+
+static inline struct wire msg_segment_freed_encode(const struct msg_segment_freed *m)
+{
+    return (struct wire){
+        .type = WIRE_SEGMENT, .flags = SEGMENT_F_FREED, .seg = m->seg, .a = m->status, .identity = m->number};
+}
+
+static inline bool msg_segment_is_freed(const struct wire *w)
+{
+    return w->flags & SEGMENT_F_FREED;
+}
+
+static inline struct msg_segment_freed msg_segment_freed_decode(const struct wire *w)
+{
+    return (struct msg_segment_freed){.seg = w->seg, .number = w->identity, .status = w->a};
+}
+#endif
