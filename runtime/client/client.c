@@ -7,7 +7,13 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/fault.h"
 #include "runtime/base/secret.h"
+#include "runtime/client/group/behind.h"
 #include "runtime/client/op/packed.h"
+#include "runtime/client/op/rma.h"
+#include "runtime/client/progress.h"
+#include "runtime/client/segment/segment.h"
+#include "runtime/client/stream/link.h"
+#include "runtime/client/stream/mail.h"
 #include "runtime/wire/system.h"
 
 keel_status client_init(struct client *c, const struct client_env *env, const struct control_welcome *w,

@@ -5,6 +5,9 @@
 #include "runtime/base/log.h"
 #include "runtime/client/client.h"
 #include "runtime/client/op/op_int.h"
+#include "runtime/client/spin.h"
+#include "runtime/client/stream/link.h"
+#include "runtime/client/progress.h"
 
 enum {
     SCAN_EVERY_NS = 1000000,

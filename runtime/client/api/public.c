@@ -3,9 +3,15 @@
 
 #include "runtime/base/export.h"
 #include "runtime/client/api/living.h"
+#include "runtime/client/group/collective.h"
 #include "runtime/client/op/mutex.h"
 #include "runtime/client/op/near.h"
 #include "runtime/client/job/process.h"
+#include "runtime/client/op/rma.h"
+#include "runtime/client/op/signal.h"
+#include "runtime/client/op/task.h"
+#include "runtime/client/segment/segment.h"
+#include "runtime/client/segment/segment_part.h"
 #include "runtime/client/segment/track.h"
 #include "runtime/wire/arith.h"
 

@@ -9,6 +9,10 @@
 #include "runtime/client/client.h"
 #include "runtime/client/api/living.h"
 #include "runtime/client/job/process.h"
+#include "runtime/client/op/rma.h"
+#include "runtime/client/progress.h"
+#include "runtime/client/segment/segment_group.h"
+#include "runtime/client/stream/mail.h"
 
 _Static_assert((int)KEEL_COMPLEX_DOUBLE == (int)ELEMENT_COMPLEX_DOUBLE && (int)KEEL_USER == (int)ELEMENT_USER &&
                    (int)KEEL_MAXLOC == (int)ELEMENT_MAXLOC && (int)KEEL_XOR == (int)ELEMENT_XOR,

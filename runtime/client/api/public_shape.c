@@ -1,6 +1,8 @@
 /* The public strided and vector calls, and those on handles, on the process's instance. */
 #include "runtime/base/export.h"
 #include "runtime/client/job/process.h"
+#include "runtime/client/op/rma.h"
+#include "runtime/client/op/shaped.h"
 #include "runtime/client/segment/track.h"
 
 static const struct shaped put_blocking = {.kind = OP_PUT, .blocks = true};

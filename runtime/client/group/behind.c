@@ -7,6 +7,8 @@
 #include "collectives/group.h"
 #include "runtime/base/log.h"
 #include "runtime/client/client.h"
+#include "runtime/client/progress.h"
+#include "runtime/client/group/behind.h"
 
 enum { AGAIN_NS = 200000000 };
 

@@ -10,6 +10,10 @@
 #include "runtime/base/fault.h"
 #include "runtime/base/log.h"
 #include "runtime/client/client.h"
+#include "runtime/client/group/behind.h"
+#include "runtime/client/group/quick.h"
+#include "runtime/client/stream/link.h"
+#include "runtime/client/stream/mail.h"
 #include "runtime/wire/complete.h"
 
 /* ---- lives ---- */

@@ -177,45 +177,7 @@ struct coll {
     keel_status broken; /* collectives have ended for this process */
 };
 
-/* Users' messages (mail.c): the bytes sent to a rank, and of them received as far as it has said; received from it, and told. */
-struct mail_peer {
-    uint64_t sent, known, taken, told;
-    uint64_t
-        last; /* the piece of the stream up to which it must have all before we leave; asked: it knows that we wait */
-    bool asked;
-};
-
-struct mail {
-    struct letter_in *head, **tail; /* not wanted yet */
-    struct letter_in *room;         /* memory for the next that comes, NULL: none; of room_len bytes */
-    size_t room_len;
-    bool starved;           /* one is waiting at its sender until there is memory for it here */
-    struct mail_peer *peer; /* [ranks] */
-};
-
 struct client;
-
-bool mail_init(struct client *c);
-void mail_free(struct client *c);
-void mail_received(struct client *c, int from, uint32_t kind, const void *data, size_t len);
-void mail_starved(struct client *c);
-/* There is memory to keep a message of so many bytes, its tag included, which comes next. */
-bool mail_room(struct client *c, size_t len);
-void mail_reset(struct client *c, int rank);
-/* Before this process leaves: ask for, and look for, the acknowledgements of what it has sent. */
-void mail_farewell(struct client *c);
-/* behind.c; lock held */
-/* This process leaves: those that are stopped, and not waited for, hear of it; waits for their agents. */
-void behind_tell(struct client *c);
-/* Was this process left so? What that means for groups. Before the view without the others is looked at. */
-void behind_see(struct client *c, uint64_t now);
-/* Such a call of data that all give: those who have left have given to it, and are not in its result. */
-bool behind_lacks(const struct keel_group *g, uint64_t number, const struct roster *covered);
-int mail_taken_over_by(const struct client *c); /* whom that waits for, or -1 */
-bool mail_all_taken_over(void *client);
-keel_status mail_send(struct client *c, int rank, uint32_t tag, const void *data, size_t len);
-keel_status mail_receive(struct client *c, int rank, uint32_t tag, void *data, size_t max, size_t *len, int *from);
-keel_status mail_test(struct client *c, int rank, uint32_t tag, size_t *len, int *from);
 
 bool coll_init(struct client *c);
 void coll_free(struct client *c);
@@ -270,10 +232,6 @@ void coll_collect(struct client *c);
 keel_status coll_status(enum engine_status status);
 /* The same of a call of that group. Those of all who live are revoked when ranks disagree about which they are in (engine_pair), and by nothing else. */
 keel_status coll_status_of(const struct keel_group *g, enum engine_status status);
-/* quick.c. The call over a board, before coll_begin. False: *call is to be begun; engine_left_free when it is over. */
-bool quick_call(struct keel_group *g, struct engine_call *call, struct engine_result *result);
-void quick_view(struct keel_group *g); /* another view: who lives may use the board, or not */
-void quick_forget(struct keel_group *g);
 /* Takes the request over; it is freed with an error. */
 keel_status coll_begin(struct keel_group *g, const struct engine_call *call, struct keel_request *r);
 /* Zeroed. KEEL_ERR_LIMIT: there is no memory for it, and what was put by is in use. */

@@ -5,6 +5,9 @@
 #include "collectives/group.h"
 #include "runtime/base/fault.h"
 #include "runtime/client/client.h"
+#include "runtime/client/group/quick.h"
+#include "runtime/client/progress.h"
+#include "runtime/client/segment/segment.h"
 
 keel_status coll_status(enum engine_status status)
 {

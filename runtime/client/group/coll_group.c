@@ -16,6 +16,8 @@
 #include "runtime/base/bitset.h"
 #include "runtime/base/fault.h"
 #include "runtime/client/client.h"
+#include "runtime/client/group/quick.h"
+#include "runtime/client/progress.h"
 
 static uint64_t mix(uint64_t a, uint64_t b)
 {

@@ -9,6 +9,11 @@
 
 #include "runtime/base/fault.h"
 #include "runtime/client/client.h"
+#include "runtime/client/group/quick.h"
+#include "runtime/client/op/rma.h"
+#include "runtime/client/progress.h"
+#include "runtime/client/segment/segment.h"
+#include "runtime/client/group/collective.h"
 
 enum { COLLECTIVE_BYTES_MAX = 64 * 1024, MEMORY_AGAIN_MS = 1 };
 

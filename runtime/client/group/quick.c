@@ -4,6 +4,9 @@
 #include "collectives/group.h"
 #include "runtime/base/fault.h"
 #include "runtime/client/client.h"
+#include "runtime/client/progress.h"
+#include "runtime/client/spin.h"
+#include "runtime/client/group/quick.h"
 
 enum {
     GLANCES = 100,       /* at the board, then the clock is looked at, and the processor offered to others */

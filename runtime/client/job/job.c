@@ -30,6 +30,7 @@
 #include "runtime/client/job/needs.h"
 #include "runtime/client/job/notify.h"
 #include "runtime/client/job/process.h"
+#include "runtime/client/progress.h"
 #include "runtime/client/segment/track.h"
 #include "runtime/net/sealed/sealed.h"
 #include "runtime/net/shm/shm.h"

@@ -1,9 +1,19 @@
-/* The fast path: parts that this process reaches by plain loads and stores (struct near in client.h). */
+/* The fast path: parts that this process reaches by plain loads and stores (struct near). */
 #ifndef KEEL_CLIENT_OP_NEAR_H
 #define KEEL_CLIENT_OP_NEAR_H
 
 #include "runtime/base/words.h"
 #include "runtime/client/client.h"
+#include "runtime/client/segment/segment.h"
+
+/* A rank's part that this process reaches by plain loads and stores as long as the route's tag has the value it had when
+ * this was filled in. 0 is no tag: not reachable so. Zeroed memory that was never touched is right for all others. */
+struct near {
+    const _Atomic uint64_t *tag;
+    uint64_t get_tag, put_tag; /* puts: unreplicated only, others tell the other copies */
+    uint64_t add_tag;          /* accumulates and atomics: the same, and the agent knows that ranks do them */
+    _Atomic(uint8_t *) base;
+};
 
 static inline bool near_bad_range(const struct client *c, const keel_segment *s, int rank, size_t offset, size_t len)
 {

@@ -20,6 +20,8 @@
 #include "runtime/client/op/handle.h"
 #include "runtime/client/op/op_int.h"
 #include "runtime/client/op/packed.h"
+#include "runtime/client/segment/segment.h"
+#include "runtime/client/stream/link.h"
 
 enum {
     RETRY_FIRST_NS = 20000,

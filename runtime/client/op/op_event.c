@@ -5,6 +5,8 @@
 #include "runtime/client/client.h"
 #include "runtime/client/op/op_int.h"
 #include "runtime/client/op/packed.h"
+#include "runtime/client/op/task.h"
+#include "runtime/client/segment/segment.h"
 
 /* FT-ARMCI: a put or accumulate to a part that died with its node is ignored. */
 static bool is_ignored(const struct op *op, int status)

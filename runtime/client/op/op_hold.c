@@ -6,7 +6,10 @@
 
 #include "runtime/base/fault.h"
 #include "runtime/client/client.h"
+#include "runtime/client/op/near.h"
 #include "runtime/client/op/op_int.h"
+#include "runtime/client/segment/segment.h"
+#include "runtime/client/stream/link.h"
 
 enum { INTENT_STEP = 1024 * 1024 };
 _Static_assert(INTENT_MAX <= 64, "a word has a bit for each of those that were given up");

@@ -2,6 +2,8 @@
 #include "runtime/base/fault.h"
 #include "runtime/client/client.h"
 #include "runtime/client/op/op_int.h"
+#include "runtime/client/segment/segment.h"
+#include "runtime/client/stream/link.h"
 
 /* Each leg has its share: one that is ahead must not take what another needs to come after it, for the notes of a piece
  * are given back when all legs have it. */

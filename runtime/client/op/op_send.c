@@ -3,6 +3,9 @@
 #include "runtime/client/client.h"
 #include "runtime/client/op/op_int.h"
 #include "runtime/client/op/packed.h"
+#include "runtime/client/op/task.h"
+#include "runtime/client/segment/segment.h"
+#include "runtime/client/stream/link.h"
 #include "runtime/wire/marks.h"
 
 enum { COPIED_MAX = 8 * 1024 }; /* bytes of a message's body: larger ones are sent from the caller's memory */

@@ -6,6 +6,10 @@
 #include "runtime/client/op/handle.h"
 #include "runtime/client/op/near.h"
 #include "runtime/client/op/op_int.h"
+#include "runtime/client/op/rma.h"
+#include "runtime/client/op/task.h"
+#include "runtime/client/progress.h"
+#include "runtime/client/segment/segment.h"
 #include "runtime/wire/arith.h"
 
 static_assert((int)KEEL_RMW_ADD == (int)ARITH_ADD && (int)KEEL_RMW_XOR == (int)ARITH_XOR &&

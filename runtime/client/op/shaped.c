@@ -8,6 +8,11 @@
 #include "runtime/client/op/handle.h"
 #include "runtime/client/op/near.h"
 #include "runtime/client/op/packed.h"
+#include "runtime/client/op/rma.h"
+#include "runtime/client/op/shaped.h"
+#include "runtime/client/op/task.h"
+#include "runtime/client/progress.h"
+#include "runtime/client/segment/segment.h"
 #include "runtime/wire/arith.h"
 #include "runtime/wire/shape.h"
 

@@ -5,6 +5,10 @@
 #include "runtime/base/clock.h"
 #include "runtime/client/client.h"
 #include "runtime/client/op/near.h"
+#include "runtime/client/op/rma.h"
+#include "runtime/client/op/signal.h"
+#include "runtime/client/progress.h"
+#include "runtime/client/segment/segment.h"
 
 enum { LOOK_EVERY_NS = 5000000 };
 

@@ -16,7 +16,12 @@
 
 #include "runtime/base/fault.h"
 #include "runtime/client/client.h"
+#include "runtime/client/group/collective.h"
 #include "runtime/client/op/near.h"
+#include "runtime/client/op/rma.h"
+#include "runtime/client/op/task.h"
+#include "runtime/client/progress.h"
+#include "runtime/client/segment/segment.h"
 #include "runtime/wire/task_id.h"
 
 enum { POOL_HEAD = 64, MARK_AT = 16, WAIT_MS = 1, ROUND_MAX = INT32_MAX, RANK_BITS = 20, INCARNATION_BITS = 11 };

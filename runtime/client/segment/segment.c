@@ -4,6 +4,13 @@
 
 #include "runtime/base/fault.h"
 #include "runtime/client/client.h"
+#include "runtime/client/group/collective.h"
+#include "runtime/client/op/near.h"
+#include "runtime/client/op/rma.h"
+#include "runtime/client/progress.h"
+#include "runtime/client/segment/segment.h"
+#include "runtime/client/segment/segment_group.h"
+#include "runtime/client/segment/segment_part.h"
 #include "runtime/wire/system.h"
 
 enum {

@@ -7,6 +7,10 @@
 #include "collectives/group.h"
 #include "runtime/base/fault.h"
 #include "runtime/client/client.h"
+#include "runtime/client/op/rma.h"
+#include "runtime/client/progress.h"
+#include "runtime/client/segment/segment.h"
+#include "runtime/client/segment/segment_group.h"
 #include "runtime/wire/system.h"
 
 #include <stdlib.h>

@@ -5,6 +5,9 @@
 #include <string.h>
 
 #include "runtime/client/client.h"
+#include "runtime/client/op/rma.h"
+#include "runtime/client/segment/segment.h"
+#include "runtime/client/segment/segment_part.h"
 #include "runtime/wire/layout.h"
 
 struct description {

@@ -13,8 +13,10 @@
 
 #include "runtime/base/export.h"
 #include "runtime/client/job/process.h"
+#include "runtime/client/segment/segment.h"
 #include "runtime/client/segment/track.h"
 #include "runtime/client/segment/twins.h"
+#include "runtime/client/segment/update.h"
 
 struct tracked {
     struct tracked *next;

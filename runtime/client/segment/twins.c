@@ -5,6 +5,9 @@
 #include <string.h>
 
 #include "runtime/client/op/near.h"
+#include "runtime/client/op/rma.h"
+#include "runtime/client/op/shaped.h"
+#include "runtime/client/segment/segment.h"
 #include "runtime/wire/marks.h"
 
 /* Of a flush: runs and bytes of a put, puts on their way, and their bytes: each is to be over within the client's time-out, also where others wait for the same

@@ -1,5 +1,8 @@
 /* Updates that a program tells of (keel/update.h), on an instance. */
 #include "runtime/client/op/near.h"
+#include "runtime/client/op/rma.h"
+#include "runtime/client/segment/segment.h"
+#include "runtime/client/segment/update.h"
 #include "runtime/wire/marks.h"
 
 /* The copy of the client's slot on its node, where the caller's bytes are from *at on. */

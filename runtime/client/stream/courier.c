@@ -8,6 +8,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/fault.h"
 #include "runtime/client/stream/courier_int.h"
+#include "runtime/client/stream/link.h"
 
 enum { PARCEL_OVERHEAD = 768 };
 

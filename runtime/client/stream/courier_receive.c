@@ -4,6 +4,8 @@
 
 #include "collectives/group.h"
 #include "runtime/client/stream/courier_int.h"
+#include "runtime/client/stream/link.h"
+#include "runtime/client/stream/mail.h"
 
 /* The sender is told that the pieces from the next one on were not taken: it sends them again, later. A life that no
  * view seen here names yet is told after that view: until then the ways to the rank lead to the life before it.

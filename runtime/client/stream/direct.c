@@ -8,6 +8,7 @@
 #include "runtime/base/log.h"
 #include "runtime/net/hello.h"
 #include "runtime/client/client.h"
+#include "runtime/client/stream/link.h"
 
 #define FIRST_NS KEEL_NS_PER_MS
 #define MAX_NS KEEL_NS_PER_S

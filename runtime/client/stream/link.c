@@ -6,6 +6,7 @@
 #include "runtime/base/log.h"
 #include "runtime/net/hello.h"
 #include "runtime/client/client.h"
+#include "runtime/client/stream/link.h"
 
 enum {
     ASK_EVERY_NS = 200000000,

@@ -1,6 +1,8 @@
 /* For --verbose: what somebody who does not go on is waiting for. */
 #include "runtime/agent/ranks.h"
 #include "runtime/wire/complete.h"
+#include "runtime/client/segment/segment.h"
+#include "runtime/client/stream/link.h"
 #include "tests/sim/data/world.h"
 
 static void dump_op(struct world *w, const struct op *op)

@@ -3,7 +3,11 @@
 #include <stdlib.h>
 
 #include "runtime/base/fault.h"
+#include "runtime/client/group/collective.h"
 #include "runtime/client/op/mutex.h"
+#include "runtime/client/op/rma.h"
+#include "runtime/client/op/task.h"
+#include "runtime/client/progress.h"
 #include "tests/sim/data/program_int.h"
 
 /* ---- tasks ---- */

@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "runtime/client/op/mutex.h"
+#include "runtime/client/op/rma.h"
+#include "runtime/client/op/shaped.h"
 #include "runtime/wire/arith.h"
 #include "tests/sim/data/lock.h"
 #include "tests/sim/data/program_int.h"

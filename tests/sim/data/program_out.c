@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "tests/sim/data/program_int.h"
+#include "runtime/client/op/rma.h"
 
 void program_begin(struct program *p, const char *call)
 {

@@ -3,6 +3,9 @@
 
 #include "collectives/group.h"
 #include "runtime/client/op/mutex.h"
+#include "runtime/client/op/task.h"
+#include "runtime/client/segment/segment.h"
+#include "runtime/client/segment/segment_group.h"
 #include "tests/sim/data/program_int.h"
 
 bool program_data_lost(struct program *p, keel_status status, const char *call)

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 
 #include "tests/sim/data/program_int.h"
+#include "runtime/client/op/rma.h"
+#include "runtime/client/op/signal.h"
 
 static struct sum *find_bell(const struct program *p, int segment, int rank, enum bell bell)
 {

@@ -2,7 +2,9 @@
  * (runtime/client/segment/twins.h). Nobody writes through Keel while a stage flushes, as keel/update.h asks. */
 #include <stdlib.h>
 
+#include "runtime/client/segment/segment.h"
 #include "runtime/client/segment/twins.h"
+#include "runtime/client/segment/update.h"
 #include "tests/sim/data/program_int.h"
 
 void program_track(struct program *p, int segment)

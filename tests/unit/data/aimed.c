@@ -9,6 +9,8 @@
 #include <string.h>
 
 #include "runtime/client/op/op.h"
+#include "runtime/client/progress.h"
+#include "runtime/client/segment/segment.h"
 
 struct client c;
 struct tp *shm, *net;

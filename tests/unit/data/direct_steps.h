@@ -15,6 +15,9 @@
 #include "runtime/base/clock.h"
 #include "runtime/net/hello.h"
 #include "runtime/client/client.h"
+#include "runtime/client/progress.h"
+#include "runtime/client/stream/link.h"
+#include "runtime/client/stream/mail.h"
 
 enum { RANKS = 2 };
 

@@ -11,6 +11,7 @@
 #include "aimed.h"
 #include "runtime/agent/segments.h"
 #include "runtime/base/log.h"
+#include "runtime/client/op/rma.h"
 
 static uint8_t big[SEG_BYTES];
 static int dead_of(int node)

@@ -12,7 +12,10 @@
 #include "memory.h"
 #include "runtime/agent/ranks.h"
 #include "runtime/agent/segments.h"
+#include "runtime/client/group/collective.h"
 #include "runtime/client/op/mutex.h"
+#include "runtime/client/op/rma.h"
+#include "runtime/client/segment/segment.h"
 #include "runtime/wire/complete.h"
 #include "runtime/wire/system.h"
 

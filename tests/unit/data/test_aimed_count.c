@@ -9,11 +9,16 @@
 
 #include <string.h>
 
+#include "runtime/client/op/near.h"
 #include "aimed.h"
 #include "memory.h"
 #include "runtime/agent/segments.h"
 #include "runtime/wire/task_id.h"
 #include "runtime/net/shm/shm.h"
+#include "runtime/client/op/rma.h"
+#include "runtime/client/op/shaped.h"
+#include "runtime/client/op/task.h"
+#include "runtime/client/segment/segment.h"
 
 /* the same with a client. */
 static void test_aimed_task_goes_on_after_a_lost_part(void **state)

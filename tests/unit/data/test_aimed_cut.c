@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "aimed.h"
+#include "runtime/client/op/rma.h"
 
 static uint8_t big[SEG_BYTES];
 

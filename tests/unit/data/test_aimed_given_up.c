@@ -10,6 +10,9 @@
 
 #include "runtime/agent/ranks.h"
 #include "runtime/client/op/near.h"
+#include "runtime/client/op/rma.h"
+#include "runtime/client/op/shaped.h"
+#include "runtime/client/segment/segment.h"
 
 #include "aimed.h"
 

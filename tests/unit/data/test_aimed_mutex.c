@@ -9,6 +9,7 @@
 
 #include "aimed.h"
 #include "runtime/client/op/mutex.h"
+#include "runtime/client/segment/segment.h"
 
 /* A process of rank 1 has the mutex: so say all copies. */
 static void rank_1_owns(uint64_t incarnation)

@@ -10,6 +10,8 @@
 
 #include "aimed.h"
 #include "memory.h"
+#include "runtime/client/op/rma.h"
+#include "runtime/client/op/shaped.h"
 
 enum { PIECES = 5, EVERY = 24 };
 

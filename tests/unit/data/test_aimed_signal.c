@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "aimed.h"
+#include "runtime/client/op/signal.h"
 
 enum { WORD_AT = 64 };
 

@@ -9,6 +9,7 @@
 
 #include "aimed.h"
 #include "runtime/agent/ranks.h"
+#include "runtime/client/op/rma.h"
 
 enum {
     STILL_OFFSET = 96 * 1024 + 4,

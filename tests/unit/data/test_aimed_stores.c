@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "aimed.h"
+#include "runtime/client/segment/segment.h"
 #include "runtime/client/segment/twins.h"
 #include "runtime/wire/marks.h"
 

@@ -1,5 +1,7 @@
 /* Two ranks and their messages: over a connection of their own, and through agents when there is none. */
 #include "tests/unit/data/direct_steps.h"
+#include "runtime/client/progress.h"
+#include "runtime/client/stream/mail.h"
 
 static void test_direct_messages_pass_no_agent_once_ranks_have_met(void **state)
 {

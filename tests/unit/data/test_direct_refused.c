@@ -1,6 +1,8 @@
 /* What a rank does not take, and what is lost with its ring, comes again. */
 #include "tests/unit/data/direct_steps.h"
 #include "tests/unit/data/memory.h"
+#include "runtime/client/stream/link.h"
+#include "runtime/client/stream/mail.h"
 
 enum { LEN = 20000 };
 

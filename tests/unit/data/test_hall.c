@@ -12,6 +12,8 @@
 #include "runtime/base/clock.h"
 #include "memory.h"
 #include "runtime/client/client.h"
+#include "runtime/client/progress.h"
+#include "runtime/client/stream/mail.h"
 
 enum { RANKS = 4, HERE = 3, MAX = 65536 }; /* the last one is on another node */
 

@@ -12,6 +12,7 @@
 #include "runtime/agent/store.h"
 #include "runtime/client/client.h"
 #include "runtime/client/op/near.h"
+#include "runtime/client/segment/segment.h"
 
 enum { RANKS = 1 << 20, NODES = 1 << 14 };
 

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "runtime/client/client.h"
+#include "runtime/client/spin.h"
 
 enum { SHORT = 30, LONG = 1000 };
 

@@ -1,0 +1,17 @@
+/* What keel/signal.h promises, on an instance. */
+#ifndef KEEL_CLIENT_OP_SIGNAL_H
+#define KEEL_CLIENT_OP_SIGNAL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <keel/keel.h>
+
+struct client;
+
+keel_status signal_send(struct client *c, keel_segment *s, int rank, size_t word, int64_t add);
+/* The word was changed: who waits there is to look. Takes the lock. */
+void signal_tell(struct client *c, int rank);
+keel_status signal_wait(struct client *c, keel_segment *s, size_t word, keel_compare how, int64_t value, int from,
+                        int64_t *got);
+#endif

@@ -1,0 +1,45 @@
+/* Connections of this rank to agents, and the notes that these keep for it (wire/note.h). Under the client's lock. */
+#ifndef KEEL_CLIENT_STREAM_LINK_H
+#define KEEL_CLIENT_STREAM_LINK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runtime/net/transport.h"
+#include "runtime/net/way.h"
+#include "runtime/wire/note.h"
+
+struct client;
+
+enum { GIVEN_UP = 2 }; /* those whose taking up is waited for, and those that were given up since */
+
+struct link {
+    struct client *client;
+    int node;
+    int rank;                                    /* -1: to the node's agent; else to a rank, part of a struct direct */
+    struct way way;                              /* the own agent's is up, and not this module's to make */
+    uint64_t check_at;                           /* when the agent was last asked about the node */
+    struct tp_moved moved;                       /* there, when it was last looked at, */
+    uint64_t came_at, went_at;                   /* and when that had last changed: lived time, as the next one */
+    uint64_t looked_at;                          /* when that was last looked at */
+    uint64_t notes[NOTES_MAX / 64];              /* bit set: in use */
+    uint64_t given_up[GIVEN_UP][NOTES_MAX / 64]; /* of these, by what was given up: client.given_up */
+};
+
+void link_init(struct client *c);
+struct tp_ep *link_up(struct client *c, int node, uint64_t now); /* the connection, or NULL and it is being made */
+void link_event(struct link *link, const struct tp_event *e, uint64_t now);
+void link_drop(struct client *c, int node);
+/* What this rank says at the start of a connection, to an agent (link.c) or to a rank (direct.c). Returns its bytes. */
+size_t link_hello(const struct client *c, const struct way *w, uint64_t to_incarnation, uint8_t *out);
+void link_ask_agent(struct client *c, int node, uint64_t now);
+/* An answer of the node's agent is missing: does anything move? */
+void link_look(struct client *c, int node, bool goes_elsewhere);
+int link_note_take(struct link *l); /* -1: none is free */
+void link_note_free(struct client *c, struct link *l, int note);
+/* It is given back with the others of client.given_up[which]. */
+void link_note_give_up(struct link *l, int note, int which);
+/* Those of given_up[0] are free, and the others are these now. */
+void link_notes_taken_up(struct client *c, struct link *l);
+#endif

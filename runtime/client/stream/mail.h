@@ -1,0 +1,43 @@
+/* Users' messages (keel/message.h) on an instance. Under its lock, but for the public calls. */
+#ifndef KEEL_CLIENT_STREAM_MAIL_H
+#define KEEL_CLIENT_STREAM_MAIL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <keel/status.h>
+
+struct client;
+
+/* The bytes sent to a rank, and of them received as far as it has said; received from it, and told. */
+struct mail_peer {
+    uint64_t sent, known, taken, told;
+    uint64_t
+        last; /* the piece of the stream up to which it must have all before we leave; asked: it knows that we wait */
+    bool asked;
+};
+
+struct mail {
+    struct letter_in *head, **tail; /* not wanted yet */
+    struct letter_in *room;         /* memory for the next that comes, NULL: none; of room_len bytes */
+    size_t room_len;
+    bool starved;           /* one is waiting at its sender until there is memory for it here */
+    struct mail_peer *peer; /* [ranks] */
+};
+
+bool mail_init(struct client *c);
+void mail_free(struct client *c);
+void mail_received(struct client *c, int from, uint32_t kind, const void *data, size_t len);
+void mail_starved(struct client *c);
+/* There is memory to keep a message of so many bytes, its tag included, which comes next. */
+bool mail_room(struct client *c, size_t len);
+void mail_reset(struct client *c, int rank);
+/* Before this process leaves: ask for, and look for, the acknowledgements of what it has sent. */
+void mail_farewell(struct client *c);
+int mail_taken_over_by(const struct client *c); /* whom that waits for, or -1 */
+bool mail_all_taken_over(void *client);
+keel_status mail_send(struct client *c, int rank, uint32_t tag, const void *data, size_t len);
+keel_status mail_receive(struct client *c, int rank, uint32_t tag, void *data, size_t max, size_t *len, int *from);
+keel_status mail_test(struct client *c, int rank, uint32_t tag, size_t *len, int *from);
+#endif
