@@ -161,12 +161,12 @@ void client_fini(struct client *c)
         free(e);
     }
     free(c->link);
-    free(c->task_steps);
+    free(c->task_run.steps);
     secret_free(c->secret, sizeof((struct control_welcome *)0)->secret);
     c->secret = NULL;
     c->link = NULL;
     c->free_pieces = NULL;
     c->free_ops = NULL;
     c->implicit_errors = NULL;
-    c->task_steps = NULL;
+    c->task_run.steps = NULL;
 }

@@ -27,6 +27,7 @@
 #include "runtime/client/stream/link.h"
 #include "runtime/client/stream/mail.h"
 #include "runtime/client/op/op.h"
+#include "runtime/client/op/task.h"
 #include "runtime/client/segment/range.h"
 #include "runtime/client/waits.h"
 #include "runtime/wire/control.h"
@@ -85,6 +86,7 @@ struct client {
     const struct page *page;
     struct intent_page *intents;
     uint64_t timeout_ns;
+    struct task_run task_run;
     /* Who waits looks so long before it sleeps; the longer time where there may be a processor for each rank: spin_begin. */
     uint64_t spin_ns, spin_long_ns;
     bool looks_once; /* nothing comes between two looks at the clock, as in a simulation: one is as good as many */
@@ -168,17 +170,6 @@ struct client {
         keel_status met;  /* before, by operations */
         bool under_way;
     } unfinished;
-    /* the task being run */
-    uint64_t task;
-    uint32_t task_round;
-    bool in_task;
-    bool drawing;     /* some thread draws a task */
-    bool task_broken; /* an accumulate of it may have taken effect in part: it is run again from its beginning */
-    struct task_steps {
-        int copyset;
-        uint32_t steps;
-    } * task_steps; /* [task_copysets] operations of the task towards each copyset */
-    int task_copysets, task_copysets_max;
     struct coll coll; /* groups and their collectives */
     struct mail mail;
     struct hall hall;

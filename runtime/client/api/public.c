@@ -123,7 +123,7 @@ static uint8_t *near_shared(keel_segment *segment, int rank, size_t offset, size
 static bool acc_near(keel_segment *segment, int rank, size_t offset, keel_type type, const void *scale, const void *src,
                      size_t n)
 {
-    if (!arith_can_add(type) || n > SIZE_MAX / arith_size(type) || !src || process_client.in_task)
+    if (!arith_can_add(type) || n > SIZE_MAX / arith_size(type) || !src || process_client.task_run.open)
         return false;
     uint8_t *at = near_shared(segment, rank, offset, n * arith_size(type), arith_align(type));
     if (at)

@@ -152,7 +152,7 @@ keel_status coll_check(const struct client *c, const struct keel_group *g)
 {
     if (g->freed)
         return KEEL_ERR_ARG;
-    return c->ready && !c->in_task && g->engine ? KEEL_OK : KEEL_ERR_STATE;
+    return c->ready && !c->task_run.open && g->engine ? KEEL_OK : KEEL_ERR_STATE;
 }
 
 keel_status coll_call(struct keel_group *g, const struct engine_call *call, size_t *blocks,

@@ -439,7 +439,7 @@ static keel_status create_of(struct client *c, const struct keel_group *among, c
 keel_status coll_create(struct client *c, const int *list, int n, uint64_t tag, keel_group **out)
 {
     *out = NULL;
-    if (!c->ready || c->in_task)
+    if (!c->ready || c->task_run.open)
         return KEEL_ERR_STATE;
     if (n <= 0 || !list)
         return KEEL_ERR_ARG;
@@ -585,7 +585,7 @@ keel_status coll_group_free(struct keel_group *g)
         return KEEL_ERR_STATE;
     if (g->freed || g == c->coll.world || g == c->coll.node)
         return KEEL_ERR_ARG;
-    if (c->in_task)
+    if (c->task_run.open)
         return KEEL_ERR_STATE;
     client_lock(c);
     keel_status status = g->requests ? KEEL_ERR_STATE : KEEL_OK;

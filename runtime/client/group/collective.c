@@ -19,7 +19,7 @@ enum { COLLECTIVE_BYTES_MAX = 64 * 1024, MEMORY_AGAIN_MS = 1 };
 
 bool collective_may_begin(const struct client *c)
 {
-    return c->ready && c->resumed && !c->in_task && !c->coll.split && !c->unfinished.under_way;
+    return c->ready && c->resumed && !c->task_run.open && !c->coll.split && !c->unfinished.under_way;
 }
 
 static bool is_thawed(void *arg)
@@ -142,7 +142,7 @@ static keel_status end(struct client *c, uint64_t *epoch, bool waits)
     keel_status status = KEEL_IN_PROGRESS;
     if (epoch)
         *epoch = 0;
-    if (!c->ready || c->in_task || !c->coll.split)
+    if (!c->ready || c->task_run.open || !c->coll.split)
         return KEEL_ERR_STATE;
     client_lock(c);
     struct keel_request *r = c->coll.unfinished;

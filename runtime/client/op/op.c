@@ -134,7 +134,7 @@ static void finish(struct op *op, keel_status status)
     if (op->implicit && status != KEEL_OK)
         op_keep_error(c, op->rank, status);
     if (op->step_ahead && status != KEEL_OK)
-        c->task_broken = true; /* its step may be another's by the time that the caller hears it */
+        c->task_run.broken = true; /* its step may be another's by the time that the caller hears it */
     if (op->handle) {
         handle_end(op->handle, status);
         op->handle = NULL;
@@ -155,7 +155,7 @@ void op_fail(struct op *op, keel_status status)
         return;
     }
     if (status != KEEL_ERR_DATA_LOST && status != KEEL_OK && status != KEEL_ERR_NOMEM) { /* then nothing was done */
-        c->task_broken = c->task_broken || op->flags & WIRE_F_TASK;
+        c->task_run.broken = c->task_run.broken || op->flags & WIRE_F_TASK;
         hold_give_up(op);
     }
     finish(op, status);

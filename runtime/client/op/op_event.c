@@ -39,7 +39,7 @@ void op_answered(struct client *c, const struct wire *w, const void *body, size_
             WIRE_F_TASK) /* neither it nor what comes after it has taken effect; with the data all is gone */
             for (const struct piece *q = op->pieces; q; q = q->sibling)
                 if (w->status == KEEL_ERR_DATA_LOST || q->step >= p->step)
-                    task_unstep(c, op->copyset);
+                    task_unstep(&c->task_run, op->copyset);
         piece_done(p);
         op_fail(op, is_ignored(op, w->status) ? KEEL_OK : (keel_status)w->status);
         return;

@@ -106,7 +106,7 @@ static bool identify(struct op *op, struct piece *p)
 {
     struct client *c = op->client;
     if (op->flags & WIRE_F_TASK) {
-        int64_t step = task_step(c, op->copyset);
+        int64_t step = task_step(&c->task_run, op->copyset);
         p->step = (uint32_t)step;
         return step >= 0;
     }

@@ -346,7 +346,7 @@ keel_status rma_acc(struct client *c, keel_segment *s, int rank, size_t offset, 
         return bad_call(c);
     struct op op;
     keel_status status = KEEL_OK;
-    if (c->in_task) {
+    if (c->task_run.open) {
         client_lock(c);
         status = task_turn(c, s, rank);
         pthread_mutex_unlock(&c->lock);
@@ -354,8 +354,8 @@ keel_status rma_acc(struct client *c, keel_segment *s, int rank, size_t offset, 
     if (status != KEEL_OK)
         return status;
     rma_acc_init(c, &op, s, rank, offset, type, scale, src, n);
-    if (c->in_task)
-        task_mark(c, &op);
+    if (c->task_run.open)
+        task_mark(&c->task_run, &op);
     status = op_run(&op);
     FAULT_POINT("acc.done");
     rma_near_update(c, s, rank);
@@ -398,21 +398,21 @@ keel_status rma_acc_nb(struct client *c, keel_segment *s, int rank, size_t offse
     if (bad_elements(c, s, rank, offset, type, src, n))
         return bad_call(c);
     struct op *op = NULL;
-    if (!c->in_task && acc_near(c, s, rank)) {
+    if (!c->task_run.open && acc_near(c, s, rank)) {
         keel_status status = rma_use_at_once(c, handle);
         if (status == KEEL_OK)
             arith_add(type, near_base(&s->near[rank]) + offset, src, n, scale ? scale : arith_one(type), true);
         return status;
     }
     client_lock(c);
-    keel_status status = c->in_task ? task_turn(c, s, rank) : KEEL_OK;
+    keel_status status = c->task_run.open ? task_turn(c, s, rank) : KEEL_OK;
     if (status == KEEL_OK)
         status = op_for(c, handle, &op);
     if (op) {
         rma_acc_init(c, op, s, rank, offset, type, scale, src, n);
-        op->step_ahead = c->in_task;
-        if (c->in_task)
-            task_mark(c, op);
+        op->step_ahead = c->task_run.open;
+        if (c->task_run.open)
+            task_mark(&c->task_run, op);
         rma_op_start(op, handle);
     }
     pthread_mutex_unlock(&c->lock);

@@ -39,7 +39,7 @@ struct call {
  * the task has it elsewhere. */
 static bool is_step(const struct call *q)
 {
-    return q->kind == OP_ACC && q->c->in_task;
+    return q->kind == OP_ACC && q->c->task_run.open;
 }
 
 /* A vector's pieces, or what a shape says from here on. */
@@ -217,7 +217,7 @@ static keel_status pack_in_task(const struct call *q, struct source *source, con
         status = handle_use(&handle);
     struct op *op = status == KEEL_OK ? pack_init(q, source, p) : NULL;
     if (op) {
-        task_mark(c, op);
+        task_mark(&c->task_run, op);
         rma_op_start(op, &handle);
     } else if (status == KEEL_OK) {
         status = KEEL_ERR_NOMEM;
@@ -241,7 +241,7 @@ static keel_status runs_in_task(const struct call *q, struct source *source)
         else
             return KEEL_OK;
         if (status != KEEL_OK) { /* nothing more of the task, if some of it was done */
-            q->c->task_broken = q->c->task_broken || any;
+            q->c->task_run.broken = q->c->task_run.broken || any;
             return status;
         }
     }
@@ -276,13 +276,13 @@ static keel_status step_ahead(const struct call *q, struct source *source, const
     struct client *c = q->c;
     keel_piece run;
     if (p->runs < 2 && !source_next(source, &run))
-        return c->task_broken ? KEEL_ERR_STATE : KEEL_OK;
+        return c->task_run.broken ? KEEL_ERR_STATE : KEEL_OK;
     client_lock(c);
     keel_status status = task_turn(c, q->s, q->rank);
     struct op *op = status != KEEL_OK ? NULL : p->runs < 2 ? run_init(q, &run) : pack_init(q, source, p);
     if (op) {
         op->step_ahead = true;
-        task_mark(c, op);
+        task_mark(&c->task_run, op);
         rma_op_start(op, q->handle);
     }
     pthread_mutex_unlock(&c->lock);

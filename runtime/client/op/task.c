@@ -223,11 +223,11 @@ static keel_status claim(struct client *c, keel_taskpool *pool, int64_t task, in
 static keel_status begin(struct client *c, keel_taskpool *pool, int64_t task, int64_t *out)
 {
     pool->current = task;
-    c->in_task = true;
-    c->task = task_id(pool->segment->index, (uint32_t)task);
-    c->task_round = pool->round;
-    c->task_copysets = 0;
-    c->task_broken = false;
+    c->task_run.open = true;
+    c->task_run.id = task_id(pool->segment->index, (uint32_t)task);
+    c->task_run.round = pool->round;
+    c->task_run.copysets = 0;
+    c->task_run.broken = false;
     FAULT_POINT("task.claimed");
     *out = task;
     return KEEL_OK;
@@ -258,38 +258,38 @@ keel_status task_turn(struct client *c, const struct keel_segment *s, int rank)
 {
     task_rest(c, copyset_of((int)page_rank(c->page, rank)->slot, s->redundancy));
     FAULT_POINT("task.accumulating");
-    return c->task_broken ? KEEL_ERR_STATE : KEEL_OK;
+    return c->task_run.broken ? KEEL_ERR_STATE : KEEL_OK;
 }
 
-void task_mark(const struct client *c, struct op *op)
+void task_mark(const struct task_run *run, struct op *op)
 {
     op->flags |= WIRE_F_TASK;
-    op->task = c->task;
-    op->round = c->task_round;
+    op->task = run->id;
+    op->round = run->round;
 }
 
-int64_t task_step(struct client *c, int copyset)
+int64_t task_step(struct task_run *run, int copyset)
 {
-    for (int i = 0; i < c->task_copysets; i++)
-        if (c->task_steps[i].copyset == copyset)
-            return c->task_steps[i].steps++;
-    if (c->task_copysets == c->task_copysets_max) {
-        int wider = c->task_copysets_max ? 2 * c->task_copysets_max : 8;
-        struct task_steps *steps = realloc(c->task_steps, (size_t)wider * sizeof *steps);
+    for (int i = 0; i < run->copysets; i++)
+        if (run->steps[i].copyset == copyset)
+            return run->steps[i].steps++;
+    if (run->copysets == run->copysets_max) {
+        int wider = run->copysets_max ? 2 * run->copysets_max : 8;
+        struct task_steps *steps = realloc(run->steps, (size_t)wider * sizeof *steps);
         if (!steps)
             return -1;
-        c->task_steps = steps;
-        c->task_copysets_max = wider;
+        run->steps = steps;
+        run->copysets_max = wider;
     }
-    c->task_steps[c->task_copysets++] = (struct task_steps){copyset, 1};
+    run->steps[run->copysets++] = (struct task_steps){copyset, 1};
     return 0;
 }
 
-void task_unstep(struct client *c, int copyset)
+void task_unstep(struct task_run *run, int copyset)
 {
-    for (int i = 0; i < c->task_copysets; i++)
-        if (c->task_steps[i].copyset == copyset && c->task_steps[i].steps > 0)
-            c->task_steps[i].steps--;
+    for (int i = 0; i < run->copysets; i++)
+        if (run->steps[i].copyset == copyset && run->steps[i].steps > 0)
+            run->steps[i].steps--;
 }
 
 static keel_status draw(struct client *c, keel_taskpool *pool, int64_t *out)
@@ -358,11 +358,11 @@ static keel_status take_over(struct client *c, keel_taskpool *pool, int64_t *out
 static bool may_draw(struct client *c, const keel_taskpool *pool, bool *again)
 {
     client_lock(c);
-    if (c->in_task && c->task_broken)
+    if (c->task_run.open && c->task_run.broken)
         task_rest(c, -1); /* what is still under way belongs to the run before */
-    bool busy = c->drawing || (c->in_task && !(c->task_broken && pool->current >= 0));
-    *again = !busy && c->in_task;
-    c->drawing = c->drawing || !busy;
+    bool busy = c->task_run.drawing || (c->task_run.open && !(c->task_run.broken && pool->current >= 0));
+    *again = !busy && c->task_run.open;
+    c->task_run.drawing = c->task_run.drawing || !busy;
     pthread_mutex_unlock(&c->lock);
     return !busy;
 }
@@ -370,7 +370,7 @@ static bool may_draw(struct client *c, const keel_taskpool *pool, bool *again)
 static void drawn(struct client *c)
 {
     client_lock(c);
-    c->drawing = false;
+    c->task_run.drawing = false;
     pthread_mutex_unlock(&c->lock);
 }
 
@@ -421,7 +421,7 @@ keel_status task_commit(struct client *c, keel_taskpool *pool, int64_t task)
     client_lock(c);
     if (pool->current == task)
         task_rest(c, -1);
-    bool open = pool->current == task && !c->task_broken;
+    bool open = pool->current == task && !c->task_run.broken;
     pthread_mutex_unlock(&c->lock);
     if (!open)
         return KEEL_ERR_STATE;
@@ -432,7 +432,7 @@ keel_status task_commit(struct client *c, keel_taskpool *pool, int64_t task)
     if (status != KEEL_OK)
         return status;
     pool->current = -1;
-    c->in_task = false;
+    c->task_run.open = false;
     FAULT_POINT("task.committed");
     return old == mine || old == done_word(pool->round) ? KEEL_OK : KEEL_ERR_FENCED;
 }

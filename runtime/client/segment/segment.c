@@ -535,7 +535,7 @@ static struct keel_segment *go_on(struct client *c, keel_status *said)
 static bool may_begin(const struct client *c, bool frees, const struct keel_segment *s)
 {
     const struct unfinished *u = &c->unfinished;
-    return c->ready && !c->in_task && !c->coll.unfinished &&
+    return c->ready && !c->task_run.open && !c->coll.unfinished &&
            (!u->under_way || (u->frees == frees && (!frees || u->segment == s)));
 }
 

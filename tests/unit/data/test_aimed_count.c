@@ -35,9 +35,9 @@ static void test_aimed_task_goes_on_after_a_lost_part(void **state)
     c.timeout_ns = 3000000000ull;
     struct keel_segment *lost = segment_attach(&c, SEG_NONE, SEG_BYTES, KEEL_REDUNDANCY_NONE),
                         *later = segment_attach(&c, 9, 64, KEEL_REDUNDANCY_NONE);
-    c.in_task = true;
-    c.task = task_id(77, 0);
-    c.task_round = 1;
+    c.task_run.open = true;
+    c.task_run.id = task_id(77, 0);
+    c.task_run.round = 1;
     double one = 1;
     assert_int_equal(rma_acc_double(&c, lost, 1, 0, 1, &one, 1), KEEL_OK); /* ignored */
     uint64_t from = w.now;
@@ -102,9 +102,9 @@ static void test_aimed_task_goes_on_after_an_operation_without_memory(void **sta
     client_open();
     c.timeout_ns = 3000000000ull;
     double one = 1, done = 0;
-    c.in_task = true;
-    c.task = task_id(77, 0);
-    c.task_round = 1;
+    c.task_run.open = true;
+    c.task_run.id = task_id(77, 0);
+    c.task_run.round = 1;
     assert_int_equal(rma_acc_double(&c, shadow, 0, 0, 1, &one, 1), KEEL_OK); /* what is made once is made */
     done++;
     for (long n = 1; n < 12; n++) {
@@ -321,9 +321,9 @@ static void test_aimed_one_thread_draws_at_a_time(void **state)
     (void)state;
     keel_taskpool *pool = pool_open();
     int64_t task = -1;
-    c.drawing = true;
+    c.task_run.drawing = true;
     assert_int_equal(task_next(&c, pool, &task), KEEL_ERR_STATE);
-    c.drawing = false;
+    c.task_run.drawing = false;
     assert_int_equal(task_next(&c, pool, &task), KEEL_OK);
     assert_int_equal(task_commit(&c, pool, task), KEEL_OK);
     pool_close(pool);
@@ -524,14 +524,14 @@ static void test_aimed_task_run_again_beside_the_primary_counts_once(void **stat
     for (int i = 0; i < WORDS; i++)
         ones[i] = 1;
     client_open();
-    c.in_task = true;
-    c.task = task_id(77, 0);
-    c.task_round = 1;
+    c.task_run.open = true;
+    c.task_run.id = task_id(77, 0);
+    c.task_run.round = 1;
     assert_int_equal(rma_acc(&c, shadow, 2, 0, KEEL_INT64, NULL, ones, WORDS), KEEL_OK);
     world_kill_node(2);
     world_restore();
     assert_int_equal(copyset_at(3, SEG_SHADOW, 2)->copy[0].node, 3);
-    c.task_copysets = 0; /* another rank takes it over, and runs it from the beginning */
+    c.task_run.copysets = 0; /* another rank takes it over, and runs it from the beginning */
     assert_int_equal(rma_acc(&c, shadow, 2, 0, KEEL_INT64, NULL, ones, WORDS), KEEL_OK);
     for (int i = 0; i < WORDS; i++)
         assert_int_equal(word_at(3, SEG_SHADOW, 2, 8 * (uint64_t)i), 1);
@@ -548,9 +548,9 @@ static void run_pieces(void **state, bool strided, bool apart_first)
     client_close(state);
     setup(state);
     client_open();
-    c.in_task = true;
-    c.task = task_id(77, 0);
-    c.task_round = 1;
+    c.task_run.open = true;
+    c.task_run.id = task_id(77, 0);
+    c.task_run.round = 1;
     for (int run = 0; run < 2; run++) {
         size_t between = 8 * (size_t)(WORDS + ((run == 0) == apart_first ? GAP : 0));
         keel_piece piece[PIECES];
@@ -558,7 +558,7 @@ static void run_pieces(void **state, bool strided, bool apart_first)
             .levels = 1, .count = {8 * WORDS, PIECES}, .global_stride = {8 * WORDS}, .local_stride = {between}};
         for (size_t i = 0; i < PIECES; i++)
             piece[i] = (keel_piece){i * 8 * WORDS, (char *)ones + i * between, 8 * WORDS};
-        c.task_copysets = 0; /* from the beginning */
+        c.task_run.copysets = 0; /* from the beginning */
         assert_int_equal(strided ? shaped_strided(&c, &how, shadow, 0, 0, ones, &shape)
                                  : shaped_vector(&c, &how, shadow, 0, piece, PIECES),
                          KEEL_OK);
@@ -582,9 +582,9 @@ static void test_aimed_task_adds_elements_that_lie_across_pieces(void **state)
     keel_strided shape = {.levels = 1, .count = {4, 4}, .global_stride = {4}, .local_stride = {4}};
     int64_t two[2] = {5, 6};
     client_open();
-    c.in_task = true;
-    c.task = task_id(77, 0);
-    c.task_round = 1;
+    c.task_run.open = true;
+    c.task_run.id = task_id(77, 0);
+    c.task_run.round = 1;
     assert_int_equal(shaped_strided(&c, &how, shadow, 0, 0, two, &shape), KEEL_OK);
     assert_int_equal(word_at(0, SEG_SHADOW, 0, 0), 5);
     assert_int_equal(word_at(0, SEG_SHADOW, 0, 8), 6);
@@ -621,9 +621,9 @@ static void test_aimed_no_task_is_drawn_inside_a_task(void **state)
     int64_t task;
     client_open();
     c.resumed = true;
-    c.in_task = true;
+    c.task_run.open = true;
     assert_int_equal(task_next(&c, (keel_taskpool *)&task, &task), KEEL_ERR_STATE);
-    assert_true(c.in_task);
+    assert_true(c.task_run.open);
 }
 
 /* To the own agent there is a ring (net/shm/shm.c), whose limit is its own. */
