@@ -29,6 +29,7 @@
 #include "runtime/client/op/op.h"
 #include "runtime/client/op/task.h"
 #include "runtime/client/segment/range.h"
+#include "runtime/client/spin.h"
 #include "runtime/client/waits.h"
 #include "runtime/wire/control.h"
 #include "runtime/wire/note.h"
@@ -87,15 +88,7 @@ struct client {
     struct intent_page *intents;
     uint64_t timeout_ns;
     struct task_run task_run;
-    /* Who waits looks so long before it sleeps; the longer time where there may be a processor for each rank: spin_begin. */
-    uint64_t spin_ns, spin_long_ns;
-    bool looks_once; /* nothing comes between two looks at the clock, as in a simulation: one is as good as many */
-    struct {
-        unsigned vain;          /* weight of the long ones of late at whose end nothing had come */
-        unsigned good;          /* others since then */
-        unsigned pause, pauses; /* so many short ones follow; and will, when they are in vain again */
-    } looks;
-    uint64_t move_at;                      /* not before */
+    struct looks looks;                    /* of who waits */
     struct tp_event events[CLIENT_EVENTS]; /* being handled: too many for a stack */
     uint64_t came;                         /* events of transports and the hall, so many so far */
     /* operations and links */

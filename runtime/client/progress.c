@@ -13,22 +13,15 @@ enum {
     SCAN_EVERY_NS = 1000000,
     ASK_AFTER_NS = 100000000, /* no answer for so long: is the node alive? */
     LIVED_MAX_NS = 50000000,  /* between two looks at the clock: what is more, this process did not run */
-    MOVE_EVERY_NS = 2000000,
     SLEEP_MS = 5,
     YIELD_EVERY = 8, /* polls */
     DIRECT_EVERY = 4,
     GLANCES = 50,
     GLANCES_DIRECT = 5,
     GLANCES_AGENT = 8,
-    VAIN_WEIGHT = 4, /* of a long look in vain, to one that is not */
-    VAIN_MAX = 16,
-    TRIES = 16,     /* before who wants the lock sleeps */
-    LETS_IN = 16,   /* times that the processor is given away for who wants the lock */
-    FOLLOWS = 64,   /* before who follows looks whether all is well */
-    PAUSE_MIN = 64, /* short looks */
-    PAUSE_MAX = 4096,
-    TURN_MIN_NS = 2000, /* offering the processor in vain takes less */
-    LENT_MAX_NS = 10000000,
+    TRIES = 16,   /* before who wants the lock sleeps */
+    LETS_IN = 16, /* times that the processor is given away for who wants the lock */
+    FOLLOWS = 64, /* before who follows looks whether all is well */
 };
 
 static uint64_t look(struct client *c)
@@ -215,7 +208,7 @@ static void relax(void)
  * connection. Looking into memory costs some ten nanoseconds, asking the network a microsecond. True: it is done. */
 static bool glance(struct client *c, bool (*done)(void *arg), void *arg)
 {
-    for (int i = 0, n = c->looks_once ? 1 : GLANCES; i < n && !c->active; i++) {
+    for (int i = 0, n = c->looks.once ? 1 : GLANCES; i < n && !c->active; i++) {
         if (c->hall.blocked || hall_has(c))
             hall_poll(c, c->looked_at);
         poll_transport(c, c->shm, c->looked_at);
@@ -228,67 +221,6 @@ static bool glance(struct client *c, bool (*done)(void *arg), void *arg)
         relax();
     }
     return false;
-}
-
-/* Where each rank has a processor the others run while this one waits, and what they send comes soon: giving the processor away, or sleeping,
- * costs more than looking on, all the more when somebody else wants to run there: the kernel lets him for milliseconds. Two of us that
- * share a processor are parted by it when it sees that both want to run. Where long looks are in vain short ones follow for a while, with which
- * many ranks on few processors get on, and for longer if that happens again. */
-struct spin spin_begin(struct client *c)
-{
-    uint64_t now = c->env.now(c->env.user);
-    bool longer = !c->active && c->spin_long_ns > c->spin_ns; /* what is active is answered by an agent */
-    if (!longer || c->looks.pause) {
-        c->looks.pause -= longer;
-        return (struct spin){.begun = now, .keep = now, .until = now + c->spin_ns, .lent = LENT_MAX_NS};
-    }
-    return (struct spin){
-        .begun = now, .keep = UINT64_MAX, .until = now + c->spin_long_ns, .lent = LENT_MAX_NS, .longer = true};
-}
-
-void spin_end(struct client *c, const struct spin *spin, bool came)
-{
-    if (!spin->longer)
-        return;
-    if (came) {
-        c->looks.vain -= c->looks.vain > 0;
-        c->looks.pauses = ++c->looks.good >= PAUSE_MIN ? PAUSE_MIN : c->looks.pauses;
-        return;
-    }
-    c->looks.good = 0;
-    c->looks.vain += VAIN_WEIGHT;
-    if (c->looks.vain < VAIN_MAX)
-        return;
-    c->looks.vain = 0;
-    c->looks.pause = c->looks.pauses < PAUSE_MIN ? PAUSE_MIN : c->looks.pauses;
-    c->looks.pauses = c->looks.pause < PAUSE_MAX ? 2 * c->looks.pause : PAUSE_MAX;
-}
-
-void spin_again(const struct client *c, struct spin *spin, uint64_t now)
-{
-    uint64_t until = now + (spin->longer ? c->spin_long_ns : c->spin_ns);
-    spin->until = until > spin->until ? until : spin->until;
-}
-
-uint64_t spin_lend(const struct client *c, struct spin *spin, uint64_t since)
-{
-    uint64_t now = c->env.now(c->env.user), away = now - since;
-    if (away < TURN_MIN_NS)
-        return now;
-    away = away < spin->lent ? away : spin->lent;
-    spin->lent -= away;
-    spin->until += away;
-    return now;
-}
-
-void spin_beside(struct client *c, uint64_t now, bool moves)
-{
-    if (moves && c->spin_long_ns > c->spin_ns && now >= c->move_at) {
-        c->move_at = now + MOVE_EVERY_NS;
-        c->env.move(c->env.user);
-    } else {
-        c->env.yield(c->env.user);
-    }
 }
 
 /* What comes from the agent here comes through memory: looking there costs some ten nanoseconds, asking the network microseconds, which the agent, and
@@ -370,7 +302,7 @@ bool client_wait(struct client *c, bool (*done)(void *arg), void *arg, struct wa
 {
     bool slept = false;
     atomic_fetch_add(&c->lookers, 1);
-    struct spin spin = spin_begin(c);
+    struct spin spin = spin_begin(&c->looks, c->env.now(c->env.user), c->active);
     bool alone = c->active && !c->active->next; /* nothing else is on its way: no answer can be here yet */
     unsigned polls = alone ? 0 : 1;
     uint64_t came = c->came;
@@ -389,7 +321,7 @@ bool client_wait(struct client *c, bool (*done)(void *arg), void *arg, struct wa
             (c->active || c->env.now(c->env.user) >= spin.keep)) {
             uint64_t since = c->env.now(c->env.user);
             give_way(c); /* the agent that must answer may need this processor */
-            (void)spin_lend(c, &spin, since);
+            spin_lend(&spin, since, c->env.now(c->env.user));
         } else
             let_others_in(c);
         client_progress(c); /* from here on the lock is kept: no other thread leaves and closes what is armed below */
@@ -397,14 +329,14 @@ bool client_wait(struct client *c, bool (*done)(void *arg), void *arg, struct wa
             break;
         tell_followers(c);
         if (c->came != came)
-            spin_again(c, &spin, c->looked_at);
+            spin_again(&c->looks, &spin, c->looked_at);
         came = c->came;
         if (c->looked_at >= spin.begun + WAIT_SAID_NS || wait->keeps)
             waits_last(c, wait, spin.begun, c->looked_at);
         if (c->looked_at < spin.until)
             continue;
         if (!slept)
-            spin_end(c, &spin, false);
+            spin_end(&c->looks, &spin, false);
         slept = true;
         bool idle = c->shm->table->arm(c->shm) && c->net->table->arm(c->net) &&
                     (c->direct.tp == c->net || c->direct.tp->table->arm(c->direct.tp)) && hall_sleep(c);
@@ -416,10 +348,10 @@ bool client_wait(struct client *c, bool (*done)(void *arg), void *arg, struct wa
         client_lock(c);
         atomic_fetch_add(&c->lookers, 1);
         hall_awake(c);
-        spin.until = c->env.now(c->env.user) + c->spin_ns / 4;
+        spin.until = c->env.now(c->env.user) + c->looks.short_ns / 4;
     }
     if (!slept)
-        spin_end(c, &spin, true);
+        spin_end(&c->looks, &spin, true);
     tell_followers(c);
     atomic_fetch_sub(&c->lookers, 1);
     if (!wait->keeps)

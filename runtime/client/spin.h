@@ -1,11 +1,24 @@
-/* How long who waits looks on, and whether others get the processor meanwhile. Under the client's lock. */
+/* How long who waits looks on before it sleeps, and whether others get the processor meanwhile. Pure.
+ *
+ * Where each rank has a processor the others run while this one waits, and what they send comes soon: giving the processor away, or sleeping,
+ * costs more than looking on, all the more when somebody else wants to run there: the kernel lets him for milliseconds. Two of us that
+ * share a processor are parted by it when it sees that both want to run. Where long looks are in vain short ones follow for a while, with which
+ * many ranks on few processors get on, and for longer if that happens again. */
 #ifndef KEEL_CLIENT_SPIN_H
 #define KEEL_CLIENT_SPIN_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-struct client;
+/* Of a process: how long its looks are, and what came of them. */
+struct looks {
+    uint64_t short_ns, long_ns; /* the longer ones where there may be a processor for each rank; else long_ns is 0 */
+    bool once;     /* nothing comes between two looks at the clock, as in a simulation: one is as good as many */
+    unsigned vain; /* weight of the long ones of late at whose end nothing had come */
+    unsigned good; /* others since then */
+    unsigned pause, pauses; /* so many short ones follow; and will, when they are in vain again */
+    uint64_t move_at;       /* not before */
+};
 
 /* A look of one who waits: the processor is offered to others from `keep` on, and it ends at `until`; then say how. `lent`: how
  * much later others' turns may make its end, as they are not time that this process has looked. */
@@ -13,13 +26,14 @@ struct spin {
     uint64_t begun, keep, until, lent;
     bool longer;
 };
-struct spin spin_begin(struct client *c);
-void spin_end(struct client *c, const struct spin *spin, bool came);
+
+/* by_agent: an agent answers what is waited for. */
+struct spin spin_begin(struct looks *l, uint64_t now, bool by_agent);
+void spin_end(struct looks *l, const struct spin *spin, bool came);
 /* Something came, though not all that is waited for: the look begins anew. */
-void spin_again(const struct client *c, struct spin *spin, uint64_t now);
-/* Others had the processor from `since` on, if that is longer than offering it takes: the look ends so much later. Returns what the clock says. */
-uint64_t spin_lend(const struct client *c, struct spin *spin, uint64_t since);
-/* Who is waited for runs on the processor that we look on. The second of two (`moves`) goes to another one, where there is room; both give this one
- * away until that is so. */
-void spin_beside(struct client *c, uint64_t now, bool moves);
+void spin_again(const struct looks *l, struct spin *spin, uint64_t now);
+/* Others had the processor from `since` until now, if that is longer than offering it takes: the look ends so much later. */
+void spin_lend(struct spin *spin, uint64_t since, uint64_t now);
+/* Who is waited for runs on the processor that we look on: is it time to go to another one? Not where there is no room. */
+bool spin_moves(struct looks *l, uint64_t now);
 #endif

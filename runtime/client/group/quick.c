@@ -65,11 +65,21 @@ static uint32_t where(const struct client *c)
     return c->env.processor ? c->env.processor(c->env.user) : 0;
 }
 
+/* Who is waited for runs on the processor that we look on. The second of two (`moves`) goes to another one, where there is room; both give this one
+ * away until that is so. */
+static void part(struct client *c, uint64_t now, bool moves)
+{
+    if (moves && spin_moves(&c->looks, now))
+        c->env.move(c->env.user);
+    else
+        c->env.yield(c->env.user);
+}
+
 /* *went: turns were met, and others follow. */
 static enum engine_post glance(struct keel_group *g, struct engine_result *result, bool *went)
 {
     enum engine_post state = ENGINE_POST_WAITS;
-    for (int i = 0, n = g->client->looks_once ? 1 : GLANCES; i < n && state < ENGINE_POST_DONE; i++) {
+    for (int i = 0, n = g->client->looks.once ? 1 : GLANCES; i < n && state < ENGINE_POST_DONE; i++) {
         state = engine_look(g->engine, result);
         if (state == ENGINE_POST_GOES_ON) {
             *went = true;
@@ -90,26 +100,26 @@ static enum engine_post wait(struct keel_group *g, struct engine_result *result)
     enum engine_post state = glance(g, result, &went);
     if (state >= ENGINE_POST_DONE)
         return state;
-    struct spin spin = spin_begin(c);
     uint64_t now = c->env.now(c->env.user);
-    bool patient = c->spin_long_ns > c->spin_ns && engine_turns(g->engine) > 1;
+    struct spin spin = spin_begin(&c->looks, now, c->active);
+    bool patient = c->looks.long_ns > c->looks.short_ns && engine_turns(g->engine) > 1;
     uint64_t all = now + (patient ? (uint64_t)engine_turns(g->engine) * TURN_NS : 0);
     spin.until = all > spin.until ? all : spin.until;
     do {
         int beside = engine_beside(g->engine, where(c));
         uint64_t since = now;
         if (beside >= 0)
-            spin_beside(c, now, beside < group_member_of(g->ranks, c->rank));
+            part(c, now, beside < group_member_of(g->ranks, c->rank));
         else if (now >= spin.keep && !patient)
             c->env.yield(c->env.user);
-        (void)spin_lend(c, &spin, since);
+        spin_lend(&spin, since, c->env.now(c->env.user));
         went = false;
         state = glance(g, result, &went);
         now = c->env.now(c->env.user);
         if (went)
-            spin.until = now + (patient && now < all ? PATIENCE_NS : c->spin_ns);
+            spin.until = now + (patient && now < all ? PATIENCE_NS : c->looks.short_ns);
     } while (state < ENGINE_POST_DONE && now < spin.until && view_is_seen(c));
-    spin_end(c, &spin, state >= ENGINE_POST_DONE);
+    spin_end(&c->looks, &spin, state >= ENGINE_POST_DONE);
     return state < ENGINE_POST_DONE ? engine_leave(g->engine, result) : state;
 }
 

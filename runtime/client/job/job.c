@@ -404,9 +404,9 @@ static keel_status accept_welcome(const struct control_welcome *w, const int *fd
     process_client.bytewise = w->secure || strcmp(w->provider, "verbs") != 0;
     direct_over(&process_client, between);
     process_client.timeout_ns = env_number("KEEL_TIMEOUT_MS", patience_ms(page)) * KEEL_NS_PER_MS;
-    process_client.spin_ns = env_number("KEEL_SPIN_US", SPIN_US_DEFAULT) * KEEL_NS_PER_US;
+    process_client.looks.short_ns = env_number("KEEL_SPIN_US", SPIN_US_DEFAULT) * KEEL_NS_PER_US;
     if (!getenv("KEEL_SPIN_US") && has_room(&process_client, w))
-        process_client.spin_long_ns = SPIN_LONG_US * KEEL_NS_PER_US;
+        process_client.looks.long_ns = SPIN_LONG_US * KEEL_NS_PER_US;
     struct tp_ep *own;
     status = tp_shm_attach(shm, fds + 2, client_own_link(&process_client), &own);
     if (status == KEEL_OK)

@@ -153,9 +153,9 @@ static void runner_main(void *user)
         return;
     }
     r->client.timeout_ns = w->setup.timeout_ns;
-    r->client.spin_ns = sched_chance(&w->sched, 0.5) ? 0 : 2 * US;
+    r->client.looks.short_ns = sched_chance(&w->sched, 0.5) ? 0 : 2 * US;
     r->own->user = client_own_link(&r->client);
-    r->client.looks_once = true;
+    r->client.looks.once = true;
     r->turn_ns = sched_chance(&w->sched, 0.25) ? 500 : sched_between(&w->sched, 500, 4 * US);
     r->client.bytewise = sched_chance(&w->sched, 0.5);
     client_attach(&r->client, r->own);

@@ -1,4 +1,4 @@
-/* How long who waits looks on before it sleeps (client.h). */
+/* How long who waits looks on before it sleeps (spin.h). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -6,30 +6,23 @@
 
 #include <cmocka.h>
 
-#include "runtime/client/client.h"
 #include "runtime/client/spin.h"
 
 enum { SHORT = 30, LONG = 1000 };
 
-static uint64_t e_now(void *user)
+static struct spin look(struct looks *l, bool came)
 {
-    (void)user;
-    return 5000;
-}
-
-static struct spin look(struct client *c, bool came)
-{
-    struct spin s = spin_begin(c);
-    spin_end(c, &s, came);
+    struct spin s = spin_begin(l, 5000, false);
+    spin_end(l, &s, came);
     return s;
 }
 
 static void test_spin_with_room_it_keeps_the_processor_and_looks_long(void **state)
 {
     (void)state;
-    struct client c = {.env.now = e_now, .spin_ns = SHORT, .spin_long_ns = LONG};
+    struct looks l = {.short_ns = SHORT, .long_ns = LONG};
     for (int i = 0; i < 1000; i++) {
-        struct spin s = look(&c, i % 7 != 0);
+        struct spin s = look(&l, i % 7 != 0);
         assert_int_equal(s.until, 5000 + LONG);
         assert_true(s.keep >= s.until);
     }
@@ -38,105 +31,80 @@ static void test_spin_with_room_it_keeps_the_processor_and_looks_long(void **sta
 static void test_spin_without_room_it_gives_the_processor_away_and_sleeps_soon(void **state)
 {
     (void)state;
-    struct client c = {.env.now = e_now, .spin_ns = SHORT};
+    struct looks l = {.short_ns = SHORT};
     for (int i = 0; i < 100; i++) {
-        struct spin s = look(&c, i % 2);
+        struct spin s = look(&l, i % 2);
         assert_int_equal(s.until, 5000 + SHORT);
         assert_int_equal(s.keep, 5000);
     }
 }
 
-static int long_looks(struct client *c, int looks, int of_which_in_vain)
+static int long_looks(struct looks *l, int looks, int of_which_in_vain)
 {
     int longer = 0;
     for (int i = 0; i < looks; i++)
-        longer += look(c, i % 100 >= of_which_in_vain).until == 5000 + LONG;
+        longer += look(l, i % 100 >= of_which_in_vain).until == 5000 + LONG;
     return longer;
 }
 
 static void test_spin_long_looks_in_vain_are_few_and_tried_again(void **state)
 {
     (void)state;
-    struct client c = {.env.now = e_now, .spin_ns = SHORT, .spin_long_ns = LONG};
-    assert_in_range(long_looks(&c, 1000, 100), 8, 30);
-    assert_in_range(long_looks(&c, 100000, 100), 80, 400);
-    while (look(&c, true).until != 5000 + LONG)
+    struct looks l = {.short_ns = SHORT, .long_ns = LONG};
+    assert_in_range(long_looks(&l, 1000, 100), 8, 30);
+    assert_in_range(long_looks(&l, 100000, 100), 80, 400);
+    while (look(&l, true).until != 5000 + LONG)
         ;
-    assert_int_equal(long_looks(&c, 100, 0), 100); /* something comes again: it is as before */
-    assert_in_range(long_looks(&c, 1000, 100), 8, 30);
+    assert_int_equal(long_looks(&l, 100, 0), 100); /* something comes again: it is as before */
+    assert_in_range(long_looks(&l, 1000, 100), 8, 30);
 }
 
 static void test_spin_half_in_vain_is_too_much(void **state)
 {
     (void)state;
-    struct client c = {.env.now = e_now, .spin_ns = SHORT, .spin_long_ns = LONG};
+    struct looks l = {.short_ns = SHORT, .long_ns = LONG};
     int longer = 0;
     for (int i = 0; i < 10000; i++)
-        longer += look(&c, i % 2).until == 5000 + LONG;
+        longer += look(&l, i % 2).until == 5000 + LONG;
     assert_in_range(longer, 10, 500);
 }
 
 static void test_spin_what_an_agent_answers_is_waited_for_briefly(void **state)
 {
     (void)state;
-    struct op op;
-    struct client c = {.env.now = e_now, .spin_ns = SHORT, .spin_long_ns = LONG, .active = &op};
-    for (int i = 0; i < 100; i++)
-        assert_int_equal(look(&c, false).until, 5000 + SHORT);
-    c.active = NULL; /* and that counts for nothing here */
-    assert_int_equal(look(&c, false).until, 5000 + LONG);
+    struct looks l = {.short_ns = SHORT, .long_ns = LONG};
+    for (int i = 0; i < 100; i++) {
+        struct spin s = spin_begin(&l, 5000, true);
+        spin_end(&l, &s, false);
+        assert_int_equal(s.until, 5000 + SHORT);
+    }
+    assert_int_equal(look(&l, false).until, 5000 + LONG); /* and that counts for nothing here */
 }
 
 static void test_spin_what_comes_meanwhile_begins_the_look_anew(void **state)
 {
     (void)state;
-    struct client c = {.env.now = e_now, .spin_ns = SHORT, .spin_long_ns = LONG};
-    struct spin s = spin_begin(&c);
-    spin_again(&c, &s, 5000 + LONG - 1);
+    struct looks l = {.short_ns = SHORT, .long_ns = LONG};
+    struct spin s = spin_begin(&l, 5000, false);
+    spin_again(&l, &s, 5000 + LONG - 1);
     assert_int_equal(s.until, 5000 + 2 * LONG - 1);
-    c.spin_long_ns = 0; /* without room for all it stays a short one */
-    s = spin_begin(&c);
-    spin_again(&c, &s, 5000 + SHORT / 2);
+    l.long_ns = 0; /* without room for all it stays a short one */
+    s = spin_begin(&l, 5000, false);
+    spin_again(&l, &s, 5000 + SHORT / 2);
     assert_int_equal(s.until, 5000 + SHORT / 2 + SHORT);
-}
-
-static int moves, yields;
-static uint64_t clock_at;
-
-static uint64_t e_clock(void *user)
-{
-    (void)user;
-    return clock_at;
-}
-
-static void e_move(void *user)
-{
-    (void)user;
-    moves++;
-}
-
-static void e_yield(void *user)
-{
-    (void)user;
-    yields++;
 }
 
 static void test_spin_beside_who_is_waited_for_one_of_two_moves_now_and_then(void **state)
 {
     (void)state;
-    struct client c = {
-        .env = {.now = e_clock, .move = e_move, .yield = e_yield}, .spin_ns = SHORT, .spin_long_ns = LONG};
+    struct looks l = {.short_ns = SHORT, .long_ns = LONG};
+    int moves = 0;
     for (int ms = 0; ms < 10; ms++)
         for (int i = 0; i < 100; i++)
-            spin_beside(&c, (uint64_t)ms * 1000000 + (uint64_t)i, true);
+            moves += spin_moves(&l, (uint64_t)ms * 1000000 + (uint64_t)i);
     assert_in_range(moves, 2, 10);
-    assert_int_equal(moves + yields, 1000);
-    moves = yields = 0;
-    spin_beside(&c, 1000000000, false); /* the other one does */
-    c.spin_long_ns = 0;
-    spin_beside(&c, 2000000000, true); /* more ranks than processors: there is nowhere to go */
-    assert_int_equal(moves, 0);
-    assert_int_equal(yields, 2);
+    l.long_ns = 0;
+    assert_false(spin_moves(&l, 2000000000)); /* more ranks than processors: there is nowhere to go */
 }
 
 int main(void)

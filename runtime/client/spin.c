@@ -1,0 +1,69 @@
+#include "runtime/client/spin.h"
+
+enum {
+    MOVE_EVERY_NS = 2000000,
+    VAIN_WEIGHT = 4, /* of a long look in vain, to one that is not */
+    VAIN_MAX = 16,
+    PAUSE_MIN = 64, /* short looks */
+    PAUSE_MAX = 4096,
+    TURN_MIN_NS = 2000, /* offering the processor in vain takes less */
+    LENT_MAX_NS = 10000000,
+};
+
+static bool has_room(const struct looks *l)
+{
+    return l->long_ns > l->short_ns;
+}
+
+struct spin spin_begin(struct looks *l, uint64_t now, bool by_agent)
+{
+    bool longer = !by_agent && has_room(l);
+    if (!longer || l->pause) {
+        l->pause -= longer;
+        return (struct spin){.begun = now, .keep = now, .until = now + l->short_ns, .lent = LENT_MAX_NS};
+    }
+    return (struct spin){
+        .begun = now, .keep = UINT64_MAX, .until = now + l->long_ns, .lent = LENT_MAX_NS, .longer = true};
+}
+
+void spin_end(struct looks *l, const struct spin *spin, bool came)
+{
+    if (!spin->longer)
+        return;
+    if (came) {
+        l->vain -= l->vain > 0;
+        l->pauses = ++l->good >= PAUSE_MIN ? PAUSE_MIN : l->pauses;
+        return;
+    }
+    l->good = 0;
+    l->vain += VAIN_WEIGHT;
+    if (l->vain < VAIN_MAX)
+        return;
+    l->vain = 0;
+    l->pause = l->pauses < PAUSE_MIN ? PAUSE_MIN : l->pauses;
+    l->pauses = l->pause < PAUSE_MAX ? 2 * l->pause : PAUSE_MAX;
+}
+
+void spin_again(const struct looks *l, struct spin *spin, uint64_t now)
+{
+    uint64_t until = now + (spin->longer ? l->long_ns : l->short_ns);
+    spin->until = until > spin->until ? until : spin->until;
+}
+
+void spin_lend(struct spin *spin, uint64_t since, uint64_t now)
+{
+    uint64_t away = now - since;
+    if (away < TURN_MIN_NS)
+        return;
+    away = away < spin->lent ? away : spin->lent;
+    spin->lent -= away;
+    spin->until += away;
+}
+
+bool spin_moves(struct looks *l, uint64_t now)
+{
+    if (!has_room(l) || now < l->move_at)
+        return false;
+    l->move_at = now + MOVE_EVERY_NS;
+    return true;
+}
