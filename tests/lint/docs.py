@@ -151,7 +151,7 @@ def check_names(top, files, pages):
     of_keelrun = {"--" + name for name in option_names(top, "pm/run/options.c")}
     known = {"--" + name for text in source.values() for name in re.findall(r'\{"([a-z][a-z0-9-]*)", ', text)}
     known |= {option for text in source.values() for option in re.findall(r"--[a-z][a-z0-9-]*", text)} | FOREIGN_OPTIONS
-    verbs = set(re.findall(r'\{"([a-z-]+)", \d, \d\}', source.get("pm/ctl/keelctl.c", "")))
+    verbs = set(re.findall(r'\{"([a-z-]+)", "[^"]*", "', source.get("pm/ctl/keelctl.c", "")))
     for page in pages:
         text = read(top, page)
         names, blocks = spans(text)
