@@ -100,28 +100,16 @@ struct job {
 /* Runs the job on an initialised loop; both listeners listen, launch is ready to begin. What is still to be written is job_io_finish's
  * matter, which gives the exit code. */
 void job_run(struct job *j);
-/* At one of the two listeners. */
-void job_agent_connected(struct job *j, bool again);
-/* Of our standard output or error: ends the job, as SIGPIPE ends a program. */
-void job_reader_gone(struct job *j);
-/* Our standard output or error cannot be written: ends the job, whose output would be lost. */
-void job_output_lost(struct job *j, const char *why);
+/* By its host, or its number; in out or elsewhere. */
+const char *job_node_name(const struct job *j, int node, char *out, size_t size);
+/* What befell nodes, if that is to be told. */
+void job_tell(struct job *j, const char *line);
+/* Of who is waited for: nothing has come to its end yet. */
+void job_tell_waits(struct job *j, const char *line);
+void job_tell_waits_for(struct job *j, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Of launch.c: a launcher has ended; the agent of node `by` is to start another node. */
 void job_launcher_ended(struct job *j, int started_as, int wait_status, const char *text);
-/* The agent of node `by` is to start another node. */
 void job_hand_over(struct job *j, int by, int node, const struct start_plan *plan);
-
-/* Its agent has ended, for certain; no view has said so yet. */
-/* While nodes are out of reach: if all that could say what became of the job are, and others are lost, the job is over for us after a time. */
-void job_wait_for_news(struct job *j);
-void job_node_gone(struct job *j, int node, const char *why);
-
-/* A signal that ends the job; the second is harder. */
-void job_interrupted(struct job *j, int signal_number);
-
-/* job_signals.c; one job at a time */
-void job_signals_begin(struct job *j);
-/* From here on those that end are the system's. */
-void job_signals_end(void);
 
 /* job_start.c */
 /* Nodes are started; each has its time. */
@@ -134,15 +122,57 @@ void job_node_missing(struct job *j, int node, const char *why);
 /* All that come are ready: the job runs; or, if not all came, those that did are told of another one. */
 void job_start_if_ready(struct job *j);
 void job_send_config(struct job *j, int node);
-/* For job_start.c, which decides when. */
-void job_run_now(struct job *j);
+
+/* job_end.c */
+/* Our own decision. The first one counts. why is told at once; NULL: there is none. */
+void job_decide(struct job *j, int code, const char *why);
+/* What a node says of the end: all say the same, but for what one of them alone knows. */
+void job_hear_end(struct job *j, int code, const char *why, bool own);
+/* Its agent has more to say, as far as is known. */
+bool job_is_left(const struct job *j, int node);
+/* A decision, and what follows from it. */
 void job_stop(struct job *j, int code, const char *why);
+/* From now on the nodes' ends are waited for; by force: not for long. */
+void job_begin_end(struct job *j);
+void job_use_force(struct job *j);
+void job_end_if_all_gone(struct job *j);
+/* A signal that ends the job; the second is harder. */
+void job_interrupted(struct job *j, int signal_number);
+/* Of our standard output or error: ends the job, as SIGPIPE ends a program. */
+void job_reader_gone(struct job *j);
+/* Our standard output or error cannot be written: ends the job, whose output would be lost. */
+void job_output_lost(struct job *j, const char *why);
+
+/* job_doubt.c */
+/* While nodes are out of reach: if all that could say what became of the job are, and others are lost, the job is over for us after a time. */
+void job_wait_for_news(struct job *j);
+/* Its agent has ended, for certain; no view has said so yet. */
+void job_node_gone(struct job *j, int node, const char *why);
+
+/* job_peers.c */
+/* At one of the two listeners. */
+void job_agent_connected(struct job *j, bool again);
 void job_drop_connection(struct job *j, int node);
 /* The node has another place in nodes than it had. */
 void job_moved(struct job *j, int node);
-/* What befell nodes, if that is to be told. */
-void job_tell(struct job *j, const char *line);
-void job_tell_waits(struct job *j, const char *line); /* of who is waited for */
+/* For job_return.c: a connection is dropped, or is that of a node from now on. */
+void job_forget_peer(struct job *j, struct pm_conn *c);
+void job_peer_is(struct job *j, struct pm_conn *c, int node);
+
+/* job_hear.c: what agents that have joined say */
+/* Any message that is JSON. */
+void job_hear(struct job *j, int node, uint8_t type, const json_t *m);
+/* The program is one of Keel's: its ranks can go on elsewhere, and the spares' processes may wait for their use. */
+void job_hear_here(struct job *j);
+/* What of a line of the event log people are told at once. */
+void job_hear_event(struct job *j, int node, const char *line, size_t len);
+/* What all were told is told to a node that came later. */
+void job_greet(struct job *j, int node);
+
+/* job_signals.c; one job at a time */
+void job_signals_begin(struct job *j);
+/* From here on those that end are the system's. */
+void job_signals_end(void);
 
 /* job_waits.c; from JOB_RUNNING on */
 void job_waits_begin(struct job *j);
@@ -173,11 +203,6 @@ void job_return_look(struct job *j);
 void job_return_end(struct job *j);
 /* A view has it. */
 void job_take_birth(struct job *j, int node, uint64_t epoch);
-/* For job_return.c: a connection is dropped, or is that of a node from now on; what all were told is told to it. */
-void job_forget_peer(struct job *j, struct pm_conn *c);
-void job_peer_is(struct job *j, struct pm_conn *c, int node);
-void job_greet(struct job *j, int node);
-__attribute__((format(printf, 2, 3))) void job_tell_waits_for(struct job *j, const char *fmt, ...);
 
 /* job_link.c */
 void job_link_begin(struct job *j);
@@ -186,6 +211,7 @@ void job_link_open(struct job *j, int node, struct pm_conn *conn);
 /* To a node's agent: over the connection that there is, or that will be. */
 void job_send(struct job *j, int node, uint8_t type, const void *body, size_t len);
 void job_send_json(struct job *j, int node, uint8_t type, json_t *body); /* takes body */
+void job_send_all_json(struct job *j, uint8_t type, json_t *body);       /* takes body */
 /* The connection broke while the job ran. */
 void job_link_cut(struct job *j, int node, const char *why);
 /* The agent is there again, and has received that many frames. False: that cannot be. */

@@ -54,6 +54,18 @@ void job_send_json(struct job *j, int node, uint8_t type, json_t *body)
     json_decref(body);
 }
 
+void job_send_all_json(struct job *j, uint8_t type, json_t *m)
+{
+    char *text = json_dumps(m, JSON_COMPACT); /* once: START is as long as the job has nodes */
+    for (int i = 0; text && i < j->total; i++) {
+        job_send(j, i, type, text, strlen(text));
+        if (type == MSG_START)
+            FAULT_POINT("run.start_half_told");
+    }
+    free(text);
+    json_decref(m);
+}
+
 bool job_link_waits(const struct job *j, int node)
 {
     const struct job_node *n = &j->nodes[node];

@@ -13,6 +13,7 @@
 
 #include "pm/wire/codec.h"
 #include "pm/wire/settings.h"
+#include "runtime/base/clock.h"
 #include "runtime/base/fault.h"
 #include "runtime/base/log.h"
 #include "runtime/base/racks.h"
@@ -72,6 +73,59 @@ void job_send_config(struct job *j, int node)
     FAULT_POINT("run.configuring");
     job_send_json(j, node, MSG_CONFIG, m);
     FAULT_POINT("run.configured");
+}
+
+/* ---- the start ---- */
+
+static void feed_send(void *user, const uint8_t *data, size_t len)
+{
+    struct job *j = user;
+    job_send(j, j->options->job.rank_node[0], MSG_STDIN, data, len);
+}
+
+static void limit_passed(uv_timer_t *timer)
+{
+    char why[64];
+    struct job *j = timer->data;
+    snprintf(why, sizeof why, "the job's time of %d s is over", j->options->timeout_s);
+    job_stop(j, 124, why);
+}
+
+/* For each node the one whose agent has started it; -1: we. */
+static json_t *starters(const struct job *j)
+{
+    json_t *by = json_array();
+    for (int i = 0; i < j->total; i++) {
+        int starter = launch_by(j->launch, j->nodes[i].started_as);
+        json_array_append_new(by, json_integer(starter < 0 ? starter : job_place_of(j, starter)));
+    }
+    return by;
+}
+
+static void run_now(struct job *j)
+{
+    json_t *blobs = json_array(), *peers = json_array();
+    for (int i = 0; i < j->total; i++) {
+        json_array_append(blobs, json_object_get(j->nodes[i].ready, "blob"));
+        json_array_append_new(peers, json_pack("{s:O, s:O}", "host", json_object_get(j->nodes[i].ready, "host"), "port",
+                                               json_object_get(j->nodes[i].ready, "port")));
+    }
+    FAULT_POINT("run.starting");
+    j->phase = JOB_RUNNING;
+    news_started(&j->news, clock_now_ns());
+    job_waits_begin(j);
+    uv_timer_stop(&j->deadline);
+    job_send_all_json(j, MSG_START, json_pack("{s:o, s:o}", "blobs", blobs, "peers", peers));
+    char id[17];
+    snprintf(id, sizeof id, "%016llx", (unsigned long long)j->id);
+    job_event(j, "started",
+              json_pack("{s:s, s:i, s:i, s:i, s:i, s:o}", "job", id, "nodes", j->options->job.nodes, "spares",
+                        j->options->job.spares, "room", j->options->job.room, "ranks", j->options->job.ranks,
+                        "started_by", starters(j)));
+    FAULT_POINT("run.started");
+    stdin_feed_start(&j->feed, &j->loop, feed_send, j);
+    if (j->options->timeout_s)
+        uv_timer_start(&j->limit, limit_passed, (uint64_t)j->options->timeout_s * 1000, 0);
 }
 
 /* ---- who is missing ---- */
@@ -200,7 +254,7 @@ void job_start_if_ready(struct job *j)
     if (count_left(j) < j->total)
         next_round(j);
     else
-        job_run_now(j);
+        run_now(j);
 }
 
 /* ---- time ---- */

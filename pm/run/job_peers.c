@@ -1,0 +1,371 @@
+/* The connections to agents: those that have not proved to belong to the job, who comes over one, comes again or comes back, and that one is lost. */
+#include "pm/run/job.h"
+
+#include "pm/wire/codec.h"
+#include "pm/wire/orphans.h"
+#include "runtime/base/fault.h"
+#include "runtime/base/log.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    PROOF_MS = 1000, /* for a connection to prove that it belongs to the job */
+    STRANGERS_MAX =
+        64, /* connections without proof at a time, and one for each node that is awaited; of more some are dropped at once */
+};
+
+struct peer {
+    struct job *job;
+    int node;     /* -1 until MSG_HELLO or MSG_RESUME */
+    int ticket;   /* the node that it has the ticket of, once that is proved; -1 */
+    bool past;    /* of an attempt that was given up */
+    bool again;   /* it comes again, and has proved to know the secret */
+    bool returns; /* as a node that it is not any more: job_return.c */
+    struct pm_conn *conn;
+    struct peer *newer, *older; /* strangers only */
+};
+
+/* ---- connections that have not proved to belong to the job ---- */
+
+static void strangers_add(struct job *j, struct peer *peer)
+{
+    peer->older = j->newest_stranger;
+    if (peer->older)
+        peer->older->newer = peer;
+    else
+        j->oldest_stranger = peer;
+    j->newest_stranger = peer;
+    j->strangers++;
+}
+
+static void strangers_remove(struct job *j, struct peer *peer)
+{
+    *(peer->older ? &peer->older->newer : &j->oldest_stranger) = peer->newer;
+    *(peer->newer ? &peer->newer->older : &j->newest_stranger) = peer->older;
+    peer->newer = peer->older = NULL;
+    j->strangers--;
+}
+
+/* The oldest one of the address that has most: members prove themselves at once. */
+static struct peer *surplus_stranger(const struct job *j)
+{
+    struct peer *worst = NULL;
+    int most = 0;
+    for (struct peer *p = j->oldest_stranger; p; p = p->newer) {
+        int here = 0;
+        for (struct peer *q = p; q; q = q->newer)
+            here += conn_same_host(p->conn, q->conn);
+        if (here > most) {
+            most = here;
+            worst = p;
+        }
+    }
+    return worst;
+}
+
+/* ---- who comes ---- */
+
+static void tell_restart(struct job *j, int node)
+{
+    char line[256], name[128];
+    if (launch_starts(j->launch, j->nodes[node].started_as) == 1)
+        return;
+    snprintf(line, sizeof line, "the launcher of %s ended before its agent came and was started again",
+             job_node_name(j, node, name, sizeof name));
+    job_tell(j, line);
+}
+
+/* The job does without it, or has already begun. */
+static void refuse(struct job *j, struct pm_conn *c, int node)
+{
+    char name[128];
+    log_info("%s came too late", job_node_name(j, node, name, sizeof name));
+    conn_send_json(c, MSG_REFUSED,
+                   json_pack("{s:s}", "why", "it came too late: the job does without it; see keelrun --start-timeout"));
+    strangers_remove(j, c->user);
+    free(c->user);
+    conn_close(c);
+}
+
+/* Of the attempt that counts now. */
+static bool holds_ticket(struct job *j, const struct pm_conn *c, int node)
+{
+    const uint8_t *key;
+    return launch_ticket(j->launch, c->session.key.id, &key) == node;
+}
+
+static void on_hello(struct job *j, struct pm_conn *c, const json_t *m)
+{
+    struct peer *peer = c->user;
+    long long node, pid;
+    if (peer->node < 0 && codec_int(m, "node", 0, j->all - 1, &node) &&
+        j->nodes[job_place_of(j, (int)node)].phase == NODE_LOST) {
+        refuse(j, c, job_place_of(j, (int)node));
+        return;
+    }
+    const char *version = json_string_value(json_object_get(m, "version"));
+    if (peer->node >= 0 || !codec_int(m, "node", 0, j->all - 1, &node) || !codec_int(m, "pid", 1, INT32_MAX, &pid) ||
+        !holds_ticket(j, c, (int)node) || j->nodes[job_place_of(j, (int)node)].phase != NODE_AWAITED) {
+        log_info("%s: a second or senseless hello, dropped", c->peer);
+        if (peer->node < 0) {
+            strangers_remove(j, peer);
+        } else {
+            j->nodes[peer->node].conn = NULL;
+            j->nodes[peer->node].phase = NODE_LOST;
+        }
+        free(peer);
+        conn_close(c);
+        return;
+    }
+    int started_as = (int)node;
+    node = job_place_of(j, started_as);
+    peer->node = (int)node;
+    strangers_remove(j, peer);
+    struct job_node *n = &j->nodes[node];
+    n->phase = NODE_JOINED;
+    job_link_open(j, (int)node, c);
+    FAULT_POINT("run.joined");
+    tell_restart(j, (int)node);
+    n->agent_fd = descendants_open((pid_t)pid, launch_launcher_pid(j->launch, started_as));
+    if (!version || strcmp(version, KEEL_VERSION) != 0) {
+        char name[128], why[256];
+        snprintf(why, sizeof why, "%s has keeld %s, this is keelrun " KEEL_VERSION,
+                 job_node_name(j, (int)node, name, sizeof name), version ? version : "of no version");
+        job_stop(j, 1, why);
+        return;
+    }
+    if (j->phase != JOB_JOINING)
+        return;
+    job_send_config(j, (int)node);
+    launch_joined(j->launch, started_as);
+}
+
+/* It may have been lost for us by what its host said, and not for the others. */
+static void take_back(struct job *j, int node)
+{
+    struct job_node *n = &j->nodes[node];
+    if (n->phase != NODE_LOST || !n->unexplained)
+        return;
+    n->phase = NODE_READY;
+    n->unexplained = false;
+}
+
+/* An agent whose connection broke is there again. */
+static void on_resume(struct job *j, struct pm_conn *c, const json_t *m)
+{
+    struct peer *peer = c->user;
+    long long node, console, received;
+    if (j->phase < JOB_RUNNING || !codec_int(m, "node", 0, j->total - 1, &node) ||
+        !codec_int(m, "console", 0, INT64_MAX, &console) || !codec_int(m, "received", 0, INT64_MAX, &received) ||
+        console != j->nodes[node].console || j->nodes[node].phase < NODE_READY) {
+        log_warn_some("%s: comes again, but was never here", c->peer);
+        return; /* a stranger it stays */
+    }
+    strangers_remove(j, peer);
+    peer->node = (int)node;
+    struct pm_conn *old = j->nodes[node].conn;
+    if (old) {
+        free(old->user);
+        conn_close(old);
+        j->nodes[node].conn = NULL;
+    }
+    if (!job_link_resume(j, (int)node, c, (uint64_t)received))
+        log_warn("node %lld: what its agent says that it has received cannot be", node);
+    take_back(j, (int)node);
+    if (j->phase == JOB_CLOSING)
+        job_send(j, (int)node, MSG_BYE, NULL, 0);
+}
+
+static void on_return(struct job *j, struct pm_conn *c, const json_t *m)
+{
+    struct peer *peer = c->user;
+    strangers_remove(j, peer);
+    peer->returns = true;
+    if (job_return_asked(j, c, m))
+        return;
+    log_warn_some("%s: comes back as a node that it was not, or not any more", c->peer);
+    job_event(j, "return_refused", json_pack("{s:s}", "from", c->peer));
+    conn_send_json(c, MSG_REFUSED, json_pack("{s:s}", "why", "it is no node that may come back"));
+    job_forget_peer(j, c);
+}
+
+/* ---- connections ---- */
+
+static void agent_frame(struct pm_conn *c, uint8_t type, const uint8_t *body, size_t len)
+{
+    struct peer *peer = c->user;
+    struct job *j = peer->job;
+    if (peer->node >= 0)
+        j->nodes[peer->node].unanswered = 0;
+    if (peer->node >= 0 && !link_receive(&j->nodes[peer->node].link, type, body, len))
+        return;
+    if (type == MSG_PONG)
+        return; /* being heard was all */
+    if (type == MSG_HERE) {
+        job_hear_here(j);
+        return;
+    }
+    if (type == MSG_OUTPUT) {
+        job_output(j, peer->node, body, len);
+    } else if (type == MSG_EVENT) {
+        if (!memchr(body, '\n', len)) {
+            job_event_line(j, (const char *)body, len);
+            job_hear_event(j, peer->node, (const char *)body, len);
+        }
+    } else if (type == MSG_STDIN_TAKEN && len == 4) {
+        stdin_feed_taken(&j->feed, get_u32(body));
+    } else {
+        json_t *m = codec_object(body, len);
+        if (!m)
+            log_warn_some("%s: message %d is not JSON", c->peer, type);
+        else if (type == MSG_HELLO && !peer->again)
+            on_hello(j, c, m);
+        else if (type == MSG_RESUME && peer->again && peer->node < 0)
+            on_resume(j, c, m);
+        else if (type == MSG_RETURN && peer->again && peer->node < 0 && !peer->returns)
+            on_return(j, c, m);
+        else if (peer->node >= 0)
+            job_hear(j, peer->node, type, m);
+        json_decref(m);
+    }
+}
+
+static const uint8_t *find_ticket(void *user, uint64_t id)
+{
+    struct peer *peer = user;
+    const uint8_t *key = NULL;
+    peer->past = launch_ticket(peer->job->launch, id, &key) == LAUNCH_PAST;
+    return key;
+}
+
+/* A ticket is for one. Who has it and is not the agent that it was made for has the job's secret, or would have it
+ * soon. */
+static void agent_open(struct pm_conn *c)
+{
+    struct peer *peer = c->user;
+    struct job *j = peer->job;
+    const uint8_t *key;
+    log_debug("%s belongs to the job", c->peer);
+    if (peer->again)
+        return;
+    int node = launch_ticket(j->launch, c->session.key.id, &key);
+    if (node < 0)
+        return; /* just given up: its hello is refused */
+    if (launch_take(j->launch, node)) {
+        peer->ticket = node;
+        return;
+    }
+    char name[128], why[384];
+    snprintf(why, sizeof why,
+             "a second agent, from %s, came with the ticket of %s: somebody else has learned it, and the job ends",
+             c->peer, job_node_name(j, node, name, sizeof name));
+    job_stop(j, 1, why);
+}
+
+static void lost_before_start(struct job *j, int node, const char *why)
+{
+    char name[128], text[256];
+    job_event(j, "agent_lost", json_pack("{s:i, s:s}", "lost", node, "why", why));
+    snprintf(text, sizeof text, "%s: its agent ended before the start (%s)", job_node_name(j, node, name, sizeof name),
+             why);
+    job_node_missing(j, node, text);
+}
+
+static void agent_lost(struct pm_conn *c, const char *why)
+{
+    struct peer *peer = c->user;
+    struct job *j = peer->job;
+    int node = peer->node;
+    if (node < 0 && peer->returns) {
+        job_return_lost(j, c);
+        free(peer);
+        return;
+    }
+    if (node < 0) {
+        strangers_remove(j, peer);
+        if (peer->ticket >= 0)
+            launch_give_back(j->launch, peer->ticket);
+        if (peer->past)
+            log_info("%s: an agent of an attempt that was given up", c->peer);
+        else
+            log_warn_some("dropped a connection from %s: %s", c->peer, why);
+        free(peer);
+        return;
+    }
+    free(peer);
+    j->nodes[node].conn = NULL;
+    link_down(&j->nodes[node].link);
+    if (j->nodes[node].unborn && !job_return_started(j, node))
+        job_return_failed(j, node, why);
+    if (!job_is_left(j, node) && !(j->nodes[node].unborn && j->nodes[node].phase == NODE_READY))
+        return;
+    if (j->phase == JOB_JOINING)
+        lost_before_start(j, node, why);
+    else
+        job_link_cut(j, node, why);
+}
+
+void job_agent_connected(struct job *j, bool again)
+{
+    static const struct conn_events events = {agent_open, agent_frame, agent_lost};
+    struct peer *peer = pm_alloc(sizeof *peer);
+    *peer = (struct peer){.job = j, .node = -1, .ticket = -1, .again = again};
+    const struct session_key tickets = {.find = find_ticket, .user = peer},
+                             secret = {.id = SESSION_OF_JOB, .secret = j->secret};
+    peer->conn = conn_accept((uv_stream_t *)(again ? &j->console : &j->listener), j->id, again ? &secret : &tickets,
+                             PROOF_MS, &events, peer);
+    if (!peer->conn) {
+        free(peer);
+        return;
+    }
+    strangers_add(j, peer);
+    int most = STRANGERS_MAX;
+    for (int i = 0; i < j->total; i++)
+        most += j->nodes[i].phase == NODE_AWAITED;
+    if (j->strangers > most) {
+        struct peer *oldest = surplus_stranger(j);
+        log_warn_some("dropped a connection from %s: too many without a proof", oldest->conn->peer);
+        strangers_remove(j, oldest);
+        conn_close(oldest->conn);
+        free(oldest);
+    }
+}
+
+/* ---- for the other files ---- */
+
+void job_forget_peer(struct job *j, struct pm_conn *c)
+{
+    const struct peer *peer = c->user;
+    if (peer->node < 0 && !peer->returns)
+        strangers_remove(j, c->user);
+    free(c->user);
+    conn_close(c);
+}
+
+void job_peer_is(struct job *j, struct pm_conn *c, int node)
+{
+    struct peer *peer = c->user;
+    (void)j;
+    peer->node = node;
+}
+
+void job_moved(struct job *j, int node)
+{
+    struct job_node *n = &j->nodes[node];
+    struct peer *peer = n->conn ? n->conn->user : NULL;
+    n->link.user = n;
+    if (peer)
+        peer->node = node;
+}
+
+void job_drop_connection(struct job *j, int node)
+{
+    struct pm_conn *c = j->nodes[node].conn;
+    if (!c)
+        return;
+    free(c->user);
+    conn_close(c);
+    j->nodes[node].conn = NULL;
+    link_down(&j->nodes[node].link);
+}
