@@ -59,12 +59,7 @@ static bool survey(struct place *p, const atomic_bool *stop)
 
 bool place_init(struct place *p, const struct grid *g, const struct spare_layout *l)
 {
-    return place_init_until(p, g, l, NULL);
-}
-
-bool place_init_until(struct place *p, const struct grid *g, const struct spare_layout *l, const atomic_bool *stop)
-{
-    return place_init_slots(p, g, l, 0, stop);
+    return place_init_slots(p, g, l, 0, NULL);
 }
 
 /* slots 0: one on each place. */

@@ -92,9 +92,8 @@ enum place_result { PLACE_MOVED, PLACE_IDLE, PLACE_REPEAT, PLACE_CANNOT };
  * returns   false when the layout does not fit the grid (see spare_check), a side is longer than 32767, or out of
  *           memory. */
 bool place_init(struct place *p, const struct grid *g, const struct spare_layout *l);
-/* The same for grids of many millions of nodes: also returns false soon after *stop was set. */
-bool place_init_until(struct place *p, const struct grid *g, const struct spare_layout *l, const atomic_bool *stop);
-/* The same with fewer slots than places: 1 .. places of them. */
+/* The same with fewer slots than places: 1 .. places of them. For grids of many millions of nodes: also returns false soon
+ * after *stop was set. */
 bool place_init_slots(struct place *p, const struct grid *g, const struct spare_layout *l, int32_t slots,
                       const atomic_bool *stop);
 void place_fini(struct place *p);
@@ -145,7 +144,6 @@ struct place_order {
     uint8_t dim[GRID_MAX_DIMS];
     bool high_first;
 };
-struct place_order place_order_default(void);
 /* Read "yxz", or "xyz-" with the highest further dimensions first; each of the ndims dimensions x y z u v w once.
  * returns   NULL, or a constant text that says what is wrong. */
 const char *place_order_parse(struct place_order *o, const char *text, int ndims);

@@ -197,7 +197,7 @@ static bool slide_0d(const struct place *p, int32_t node, struct place_plan *pla
     return true;
 }
 
-struct place_order place_order_default(void)
+static struct place_order place_order_default(void)
 {
     return (struct place_order){.dim = {1, 0, 2, 3, 4, 5}};
 }

@@ -62,7 +62,6 @@ struct out {
 void out_open(struct out *out, const char *path);
 /* Dies when the data could not be written. */
 void out_commit(struct out *out);
-void out_discard(struct out *out);
 void out_csv(FILE *f, const struct sample_config *c, const struct sample_result *r);
 void out_links(FILE *f, const struct sample_result *r);
 

@@ -111,6 +111,12 @@ static void replace(struct out *out)
     }
 }
 
+static void out_discard(struct out *out)
+{
+    if (out->path && fclose(out->f) != 0 && !out->replaces)
+        cannot(out->path);
+}
+
 void out_commit(struct out *out)
 {
     if (fflush(out->f) != 0 || ferror(out->f))
@@ -118,10 +124,4 @@ void out_commit(struct out *out)
     if (out->replaces)
         replace(out);
     out_discard(out);
-}
-
-void out_discard(struct out *out)
-{
-    if (out->path && fclose(out->f) != 0 && !out->replaces)
-        cannot(out->path);
 }

@@ -188,7 +188,7 @@ void batch_fini(struct batch *b)
     b->done = NULL;
 }
 
-double batch_student(int degrees)
+static double batch_student(int degrees)
 {
     static const double t[] = {0,     12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
                                2.201, 2.179,  2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086, 2.080,
@@ -263,11 +263,6 @@ double batch_measured(const struct sim_result *r, double value)
 double batch_latency_us(const struct sim_result *r)
 {
     return batch_measured(r, r->latency_ns / 1000);
-}
-
-double batch_head_us(const struct sim_result *r)
-{
-    return batch_measured(r, r->head_ns / 1000);
 }
 
 double batch_hops(const struct sim_result *r)

@@ -60,12 +60,10 @@ struct batch_mean batch_mean(const struct batch *b, int cell, batch_value *value
 struct batch_mean batch_degradation(const struct batch *b, int cell, batch_value *value);
 /* And against any other cell. */
 struct batch_mean batch_against(const struct batch *b, int cell, int reference, batch_value *value);
-double batch_student(int degrees);
 
 /* values */
 double batch_measured(const struct sim_result *r, double value); /* NAN when no message was measured */
 double batch_latency_us(const struct sim_result *r);
-double batch_head_us(const struct sim_result *r);
 double batch_hops(const struct sim_result *r);
 double batch_delivered(const struct sim_result *r); /* share of messages made, percent */
 double batch_accepted(const struct sim_result *r);  /* Gbps per endpoint */

@@ -33,10 +33,6 @@ struct figure {
 extern const struct figure figures[];
 extern const int nfigures;
 
-/* Add a cell of a series; failures 0 makes none. Returns it for further settings. */
-struct batch_cell *figure_cell(struct figure_plan *p, const struct options *o, enum sim_method method,
-                               const char *series, double x, int reference);
-
 /* Figures that are no batch of means: OUT/latency.csv and OUT/connectivity.csv, with their plots.
  * returns NULL or what is wrong. */
 const char *figure_latency(struct options *o);

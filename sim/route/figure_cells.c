@@ -5,8 +5,9 @@
 #include <string.h>
 #include <unistd.h>
 
-struct batch_cell *figure_cell(struct figure_plan *p, const struct options *o, enum sim_method method,
-                               const char *series, double x, int reference)
+/* Add a cell of a series; failures 0 makes none. Returns it for further settings. */
+static struct batch_cell *figure_cell(struct figure_plan *p, const struct options *o, enum sim_method method,
+                                      const char *series, double x, int reference)
 {
     if (p->n == FIGURE_MAX_CELLS)
         abort(); /* a figure has more cells than the plan has room for: our bug */

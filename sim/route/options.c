@@ -488,7 +488,7 @@ void options_parse(struct options *o, const struct command *c, int argc, char **
     apply(o, &p);
 }
 
-void options_fini(struct options *o)
+static void options_fini(struct options *o)
 {
     fabric_fini(&o->fabric);
 }

@@ -37,10 +37,8 @@ struct options {
 };
 
 struct command;
-/* Parses everything; on a mistake prints one line and ends the program with code 2. The caller ends with options_fini.
- */
+/* Parses everything; on a mistake prints one line and ends the program with code 2. */
 void options_parse(struct options *o, const struct command *c, int argc, char **argv);
-void options_fini(struct options *o);
 
 int command_simulate(struct options *o);
 int command_optimise(struct options *o);

@@ -191,18 +191,15 @@ int32_t packet_make(struct sim *s, enum packet_kind kind, int32_t src, int32_t d
 void packet_free(struct sim *s, int32_t i);
 struct ext *packet_ext(struct sim *s, int32_t p);
 void list_append(struct sim *s, int32_t *head, int32_t *tail, int32_t p);
-int32_t list_pop(struct sim *s, int32_t *head, int32_t *tail);
 void list_remove(struct sim *s, int32_t *head, int32_t *tail, int32_t p);
 void router_release(struct sim *s, int32_t p);
 void router_take(struct sim *s, int32_t i);    /* a packet is at its `at`: find its output and queue it there */
 bool router_advance(struct sim *s, int32_t p); /* true when the packet is at its last router */
-void router_enqueue(struct sim *s, int32_t p, int32_t o);
 void router_swap_slots(struct sim *s, int32_t a, int32_t b); /* of one router */
 /* The youngest packet that waits at a router for another output, *at, while it holds a slot of output o; or NONE. */
 int32_t router_stranded(const struct sim *s, int32_t router, int32_t o, int32_t *at);
 bool packet_is_older(const struct sim *s, int32_t a, int32_t b); /* a total order that never changes */
-void router_admit(struct sim *s, int32_t o);
-void router_send(struct sim *s, int32_t o); /* start the next packet of an output if it can go */
+void router_send(struct sim *s, int32_t o);                      /* start the next packet of an output if it can go */
 void router_transmit(struct sim *s, int32_t o, int32_t i);
 void router_head(struct sim *s, int32_t i); /* event: the head of a packet has been routed */
 void router_port(struct sim *s, int32_t o); /* event: an output may go on */
@@ -221,7 +218,6 @@ int32_t avoid_knot(struct sim *s); /* ports in a closed set of waiting ones: non
 
 /* sim_traffic.c */
 bool traffic_init(struct sim *s);
-int32_t traffic_dest(struct sim *s, int32_t src); /* NONE: this endpoint does not send */
 void traffic_start(struct sim *s);
 void traffic_nic(struct sim *s, int32_t e); /* event: an endpoint makes its next message */
 void traffic_delivered(struct sim *s, int32_t i);

@@ -88,7 +88,7 @@ void list_append(struct sim *s, int32_t *head, int32_t *tail, int32_t p)
     *tail = p;
 }
 
-int32_t list_pop(struct sim *s, int32_t *head, int32_t *tail)
+static int32_t list_pop(struct sim *s, int32_t *head, int32_t *tail)
 {
     int32_t p = *head;
     *head = s->packet[p].next;
@@ -109,6 +109,8 @@ void list_remove(struct sim *s, int32_t *head, int32_t *tail, int32_t p)
     if (*tail == p)
         *tail = before;
 }
+
+static void router_admit(struct sim *s, int32_t o);
 
 /* Give back the slot a packet fills. Who waited for that slot goes on at once: a sender by an event of its own. */
 void router_release(struct sim *s, int32_t p)
@@ -143,7 +145,7 @@ static void take_slot(struct sim *s, int32_t p, int32_t o)
 }
 
 /* Move waiting packets into free slots of an output buffer. */
-void router_admit(struct sim *s, int32_t o)
+static void router_admit(struct sim *s, int32_t o)
 {
     struct port *port = &s->port[o];
     while (port->out_used < s->cap_out && (port->whead[0] != NONE || port->whead[1] != NONE)) {
@@ -241,7 +243,7 @@ static void wait_for_output(struct sim *s, int32_t p, int32_t o)
     offer_slot(s, other);
 }
 
-void router_enqueue(struct sim *s, int32_t p, int32_t o)
+static void router_enqueue(struct sim *s, int32_t p, int32_t o)
 {
     struct port *port = &s->port[o];
     int class = packet_class(&s->packet[p]);

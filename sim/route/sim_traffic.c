@@ -78,7 +78,8 @@ static int32_t neighbor_of(struct sim *s, int32_t src)
     }
 }
 
-int32_t traffic_dest(struct sim *s, int32_t src)
+/* NONE: this endpoint does not send */
+static int32_t traffic_dest(struct sim *s, int32_t src)
 {
     struct rng *rng = &s->nic_rng[src];
     uint64_t n = (uint64_t)s->f->endpoints;
