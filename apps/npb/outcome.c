@@ -13,7 +13,7 @@ void outcome_add(struct outcome *out, const char *name, double computed, double 
 }
 
 /* Of no number (NaN) it is false. */
-bool check_holds(const struct check *check)
+static bool check_holds(const struct check *check)
 {
     return fabs(check->computed - check->published) <= check->tolerance * fabs(check->published);
 }

@@ -24,7 +24,6 @@ struct outcome {
 };
 
 void outcome_add(struct outcome *out, const char *name, double computed, double published, double tolerance);
-bool check_holds(const struct check *check);
 /* All checks hold, and there is one. */
 bool outcome_verified(const struct outcome *out);
 /* The report; computed values with all their digits, so that two runs can be compared to the bit. */

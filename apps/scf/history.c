@@ -28,13 +28,16 @@ void history_fini(struct history *history)
     *history = (struct history){0};
 }
 
-int history_oldest(int iteration)
+/* First iteration of the window that ends with `iteration`. The first iteration of all is left out as soon as it can be:
+ * its density is a guess, not a projector, and its commutator means little. */
+static int history_oldest(int iteration)
 {
     int oldest = iteration - DIIS_MAX + 1, first = iteration == 1 ? 1 : 2;
     return oldest > first ? oldest : first;
 }
 
-keel_status history_entry(struct history *history, int iteration, const struct entry **out)
+/* The entry of an iteration, read and computed if it is not there yet. The tasks of the iteration must be complete. */
+static keel_status history_entry(struct history *history, int iteration, const struct entry **out)
 {
     const struct hf *hf = history->hf;
     struct entry *entry = &history->entries[iteration % BOARD_SLOTS];

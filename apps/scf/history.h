@@ -27,11 +27,6 @@ void history_init(const struct hf *hf, const struct dmatrix *densities, const st
                   struct history *out);
 void history_fini(struct history *history);
 
-/* First iteration of the window that ends with `iteration`. The first iteration of all is left out as soon as it can be:
- * its density is a guess, not a projector, and its commutator means little. */
-int history_oldest(int iteration);
-/* The entry of an iteration, read and computed if it is not there yet. The tasks of the iteration must be complete. */
-keel_status history_entry(struct history *history, int iteration, const struct entry **out);
 /* Fill in all of *out but seconds for an iteration. */
 keel_status history_record(struct history *history, int iteration, struct record *out);
 /* The extrapolated Fock matrix of a record (n x n). */

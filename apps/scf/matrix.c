@@ -39,7 +39,8 @@ void matrix_multiply(int n, int k, int m, const double *a, const double *b, doub
         }
 }
 
-void matrix_multiply_transposed(int n, int k, int m, const double *a, const double *b, double *c)
+/* c (n x m) = a^T b, a (k x n), b (k x m) */
+static void matrix_multiply_transposed(int n, int k, int m, const double *a, const double *b, double *c)
 {
     memset(c, 0, (size_t)n * (size_t)m * sizeof *c);
     for (int l = 0; l < k; l++)

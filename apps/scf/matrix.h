@@ -12,8 +12,6 @@ void matrix_use_one_thread(void);
 double *matrix_new(int rows, int columns);
 /* c (n x m) = a (n x k) b (k x m) */
 void matrix_multiply(int n, int k, int m, const double *a, const double *b, double *c);
-/* c (n x m) = a^T b, a (k x n), b (k x m) */
-void matrix_multiply_transposed(int n, int k, int m, const double *a, const double *b, double *c);
 /* out (m x m) = x^T a x, a (n x n), x (n x m) */
 void matrix_transform(int n, int m, const double *a, const double *x, double *out);
 /* sum_ij a_ij b_ij */
