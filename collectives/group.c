@@ -5,7 +5,6 @@
 #include "runtime/base/bitset.h"
 
 struct group {
-    int refs;
     int ranks; /* of the job */
     int n;
     int first, stride; /* without a list: member i is rank first + i * stride */
@@ -50,7 +49,7 @@ struct group *group_room(int n)
     struct group *g = calloc(1, sizeof *g);
     if (!g)
         return NULL;
-    *g = (struct group){.refs = 1, .rank = new_list(n), .sorted = new_list(n)};
+    *g = (struct group){.rank = new_list(n), .sorted = new_list(n)};
     if (g->rank && g->sorted)
         return g;
     group_unref(g);
@@ -137,15 +136,9 @@ enum group_status group_world(int ranks, struct group **out)
     return make(g, ranks, ranks, ranks, 0, out);
 }
 
-struct group *group_ref(struct group *g)
-{
-    g->refs++;
-    return g;
-}
-
 void group_unref(struct group *g)
 {
-    if (!g || --g->refs)
+    if (!g)
         return;
     free(g->rank);
     free(g->sorted);

@@ -26,7 +26,6 @@ enum group_status group_list(int ranks, const int *list, int n, uint64_t number,
  * is to be given back. At least as much room as a list has, or the group that the new one is part of. NULL: out of memory. */
 struct group *group_room(int n);
 enum group_status group_list_in(struct group *room, int ranks, const int *list, int n, uint64_t number);
-struct group *group_ref(struct group *g);
 void group_unref(struct group *g); /* takes NULL */
 
 int group_size(const struct group *g);
