@@ -55,9 +55,6 @@ static void carry_out(struct helper *h, const struct order *c)
     case CMD_MEET:
         meet_take(h, c->candidate);
         break;
-    case CMD_JOIN:
-        member_join(h->m, c->node, (uint32_t)c->value, (int)c->proposal, h->now);
-        break;
     }
 }
 
@@ -119,11 +116,6 @@ keel_status helper_meet(struct helper *h, int node, const struct helper_blob *bl
     }
     enqueue(h, &(struct order){.kind = CMD_MEET, .node = node, .candidate = c});
     return KEEL_OK;
-}
-
-void helper_join(struct helper *h, int node, uint32_t incarnation, int was)
-{
-    enqueue(h, &(struct order){.kind = CMD_JOIN, .node = node, .value = incarnation, .proposal = (uint64_t)was});
 }
 
 bool helper_take_commands(struct helper *h)

@@ -72,8 +72,6 @@ void helper_destroy(struct helper *h);
 /* Where a node is that may be born. Repeats, and several with one id, do no harm: the view says which. KEEL_ERR_ARG: no blob, no id;
  * KEEL_ERR_NOMEM. */
 keel_status helper_meet(struct helper *h, int node, const struct helper_blob *blob);
-/* Have it born; as member_join. A node whose helper runs asks for it itself. */
-void helper_join(struct helper *h, int node, uint32_t incarnation, int was);
 void helper_submit(struct helper *h, const struct member_event *event);
 void helper_prepared(struct helper *h, uint64_t proposal, uint64_t value);
 void helper_check(struct helper *h, int node);

@@ -69,11 +69,9 @@ struct order {
         CMD_STAKE,
         CMD_WAITS,
         CMD_MEET,
-        CMD_JOIN
     } kind;
     int node;
-    uint64_t proposal,
-        value; /* value: of CMD_STAKE the stake, of CMD_WAITS until when; CMD_JOIN: what it was, the incarnation */
+    uint64_t proposal, value; /* value: of CMD_STAKE the stake, of CMD_WAITS until when */
     struct candidate *candidate;
     struct member_event event;
 };

@@ -445,11 +445,6 @@ bool member_was_left_out(const char *reason)
     return false;
 }
 
-bool member_halted(const struct member *m)
-{
-    return m->halted;
-}
-
 const struct member_event *member_log(struct member *m, uint64_t epoch, int *n, uint64_t *max_value)
 {
     if (epoch < 1 || epoch > m->epoch)

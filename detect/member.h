@@ -241,7 +241,6 @@ bool member_is_born(const struct member *m);         /* false: it joins, and has
 int member_next(const struct member *m, int from);   /* the least in it that is >= from >= 0, or -1 */
 bool member_believes_dead(const struct member *m, int node); /* own verdict, or declared */
 int member_coordinator(const struct member *m);
-bool member_halted(const struct member *m);
 /* Of a reason for which a member ended: did the others go on without it, or may they have? Then it may join them again. */
 bool member_was_left_out(const char *reason);
 /* Links that are broken though both ends live, a < b. Every member comes to know of all, some hops after an end noticed.

@@ -371,7 +371,6 @@ bool vote_is_dark(const struct member *m, const struct target *tg);
 uint64_t patience_silent(const struct member *m, const struct target *tg, enum member_why *why);
 uint64_t patience_most(const struct member *m);  /* for anybody */
 uint64_t patience_alone(const struct member *m); /* who hears too few ends so much later than it would have decided */
-uint64_t patience_waited_since(const struct member *m, int node); /* NEVER: nobody waits for it */
 bool patience_is_over(const struct member *m, const struct target *tg,
                       uint64_t sign);              /* its host answers, it does not */
 void patience_late(struct member *m, uint64_t by); /* we were */
@@ -469,7 +468,6 @@ uint64_t pace_rto(const struct member *m, const struct pace *pace,
                   int hops); /* to the first repetition, and the longest */
 uint64_t pace_rto_max(const struct member *m, const struct pace *pace, int hops);
 uint32_t report_submit(struct member *m, const struct member_event *event); /* 0: no memory, it has ended */
-void report_due(struct member *m);
 void report_death(struct member *m, bool own);
 void report_committed(struct member *m);
 void report_heard(struct member *m, int node); /* a sign of life, or of work */

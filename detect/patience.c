@@ -129,8 +129,9 @@ static uint64_t sooner_of(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* The agreement waits, too: for each answer to a phase, and for a coordinator that takes nothing. */
-uint64_t patience_waited_since(const struct member *m, int node)
+/* The agreement waits, too: for each answer to a phase, and for a coordinator that takes nothing. NEVER: nobody waits
+ * for the node. */
+static uint64_t patience_waited_since(const struct member *m, int node)
 {
     const struct waiting *w = waiting_find(m, node);
     uint64_t began = w && w->until >= m->now ? w->since : NEVER;

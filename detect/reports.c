@@ -37,7 +37,7 @@ uint64_t pace_rto_max(const struct member *m, const struct pace *pace, int hops)
 /* ------------------------------------------------------------------------------------------------ as member */
 
 /* There is something new to say: what was taken so far does not contain it. */
-void report_due(struct member *m)
+static void report_due(struct member *m)
 {
     struct report *r = &m->report;
     r->taken = false;
