@@ -180,7 +180,8 @@ static int last_signal(const struct keeld *a, int code)
     return a->end_signal ? a->end_signal : code == 128 + SIGQUIT ? SIGQUIT : SIGTERM;
 }
 
-void keeld_end(struct keeld *a, int code, const char *why, bool hard)
+/* End the local processes: hard at once, else with a grace. */
+static void keeld_end(struct keeld *a, int code, const char *why, bool hard)
 {
     if (a->state < KEELD_ENDING) {
         a->over_code = keeld_kind_judge(a, judge(a, code));

@@ -186,8 +186,6 @@ void keeld_fail(struct keeld *a, int code, const char *why);
 void keeld_stop(struct keeld *a, const json_t *m);
 /* What ended the job, known here only. The first one counts. */
 void keeld_own_why(struct keeld *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* End the local processes: hard at once, else with a grace. */
-void keeld_end(struct keeld *a, int code, const char *why, bool hard);
 /* One of the mpiexec that we ran has ended. */
 void keeld_starts_ended(struct keeld *a);
 /* All processes of the node, now. */
@@ -304,7 +302,6 @@ void keeld_pmi_open(struct keeld *a);
 void keeld_pmi_fence(struct keeld *a);
 void keeld_pmi_view(struct keeld *a);
 void keeld_pmi_report(struct keeld *a, struct keeld_guest *guest, const json_t *m);
-void keeld_pmi_release(struct keeld *a, const json_t *m);
 
 /* waits.c: what ranks of this node wait for, to keelrun, or from here to who has started them */
 void keeld_waits_init(struct keeld *a);

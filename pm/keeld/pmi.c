@@ -27,6 +27,15 @@ static json_t *release_message(const struct keeld *a)
     return json_pack("{s:I, s:o}", "round", (json_int_t)a->root_released, "kvs", pmi_root_pairs(a->root));
 }
 
+static void release_here(struct keeld *a, const json_t *m)
+{
+    long long round;
+    if (!codec_int(m, "round", 1, INT64_MAX, &round) || a->fence_round == a->fence_done || round < a->fence_round)
+        return;
+    a->fence_done = a->fence_round;
+    keeld_ranks_pmi_release(a, json_object_get(m, "kvs"));
+}
+
 /* A round may have become complete: tell everybody who has reported here. */
 static void root_advance(struct keeld *a)
 {
@@ -38,7 +47,7 @@ static void root_advance(struct keeld *a)
     for (struct keeld_guest *g = a->guests; g; g = g->next)
         if (g->node >= 0)
             conn_send_json(g->conn, MSG_PMI_RELEASE, json_incref(m));
-    keeld_pmi_release(a, m);
+    release_here(a, m);
     json_decref(m);
 }
 
@@ -57,15 +66,6 @@ void keeld_pmi_report(struct keeld *a, struct keeld_guest *guest, const json_t *
 
 /* ---- at every node ---- */
 
-void keeld_pmi_release(struct keeld *a, const json_t *m)
-{
-    long long round;
-    if (!codec_int(m, "round", 1, INT64_MAX, &round) || a->fence_round == a->fence_done || round < a->fence_round)
-        return;
-    a->fence_done = a->fence_round;
-    keeld_ranks_pmi_release(a, json_object_get(m, "kvs"));
-}
-
 static void root_open(struct pm_conn *c)
 {
     report(c->user);
@@ -75,7 +75,7 @@ static void root_frame(struct pm_conn *c, uint8_t type, const uint8_t *body, siz
 {
     json_t *m = type == MSG_PMI_RELEASE ? codec_object(body, len) : NULL;
     if (m)
-        keeld_pmi_release(c->user, m);
+        release_here(c->user, m);
     json_decref(m);
 }
 

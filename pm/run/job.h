@@ -114,7 +114,6 @@ void job_hand_over(struct job *j, int by, int node, const struct start_plan *pla
 /* job_start.c */
 /* Nodes are started; each has its time. */
 void job_start_begin(struct job *j);
-void job_news_begin(struct job *j);
 /* The place of a node in nodes, by the number that it was started as. */
 int job_place_of(const struct job *j, int started_as);
 /* It does not come, or its agent has ended before the start: that is the first loss. */

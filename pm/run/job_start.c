@@ -35,7 +35,7 @@ static void tell_waits(void *user, const char *line)
     job_tell_waits(user, line);
 }
 
-void job_news_begin(struct job *j)
+static void job_news_begin(struct job *j)
 {
     const struct job_settings *s = &j->options->job;
     news_init(&j->news, s->nodes, s->spares, s->room, s->ranks, s->rank_node, j->names, tell, j);

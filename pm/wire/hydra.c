@@ -247,7 +247,7 @@ static void look_passed(uv_timer_t *timer)
 
 /* ---- outside ---- */
 
-bool hydra_runs(const struct hydra *h)
+static bool hydra_runs(const struct hydra *h)
 {
     return h->phase != HYDRA_IDLE;
 }

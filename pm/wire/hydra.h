@@ -64,6 +64,5 @@ void hydra_start(struct hydra *h, const struct hydra_command *command);
 void hydra_settled(struct hydra *h);
 /* To the launcher; what has not come so far ends. */
 void hydra_signal(struct hydra *h, int signal);
-bool hydra_runs(const struct hydra *h);
 bool hydra_has(const struct hydra *h, pid_t pid);
 #endif
