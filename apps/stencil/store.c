@@ -1,0 +1,135 @@
+#include "apps/stencil/store.h"
+
+#include "apps/stencil/must.h"
+
+enum { DONE_AT = 0, VERDICT_AT = 8, CHANGED_AT = 16, HEARD_AT = 64, FIELD_AT = 4096 };
+
+static size_t field_at(const struct store *s, int64_t sweeps)
+{
+    return FIELD_AT + (size_t)(sweeps % 2) * s->block_bytes;
+}
+
+static size_t halo_at(const struct store *s, int direction, int64_t sweeps)
+{
+    return FIELD_AT + 2 * s->block_bytes + (size_t)(2 * direction + sweeps % 2) * s->halo_bytes;
+}
+
+static size_t heard_at(int direction)
+{
+    return HEARD_AT + 8 * (size_t)direction;
+}
+
+static int64_t read_word(const struct store *s, int rank, size_t at)
+{
+    int64_t word;
+    must(keel_get(s->segment, rank, at, &word, sizeof word), "reading what a rank has");
+    return word;
+}
+
+void store_open(struct store *s, const struct field *f, keel_redundancy redundancy)
+{
+    int rank = keel_rank();
+    *s = (struct store){.field = f, .block = block_of(f, rank)};
+    s->block_bytes = (field_largest_block(f) * sizeof(double) + 63) & ~(size_t)63;
+    s->halo_bytes = (field_largest_halo(f) * sizeof(double) + 63) & ~(size_t)63;
+    s->row = reserve(s->halo_bytes);
+    size_t bytes = FIELD_AT + 2 * s->block_bytes + 2 * STENCIL_DIRECTIONS * s->halo_bytes;
+    must(keel_segment_alloc(bytes, redundancy, &s->segment), "allocating the field");
+    if (!keel_restarted())
+        return;
+    s->done = read_word(s, rank, DONE_AT);
+    for (int d = 0; d < STENCIL_DIRECTIONS; d++)
+        if (s->block.neighbour[d] >= 0)
+            s->sent[d] = read_word(s, s->block.neighbour[d], heard_at(direction_back(d)));
+}
+
+void store_close(struct store *s)
+{
+    must(keel_segment_free(s->segment), "freeing the field");
+    keel_local_free(s->row);
+}
+
+void store_load(const struct store *s, double *cells)
+{
+    must(keel_get(s->segment, keel_rank(), field_at(s, s->done), cells, block_size(&s->block) * sizeof *cells),
+         "reading the block");
+}
+
+static size_t changed_at(int64_t sweeps)
+{
+    return CHANGED_AT + 8 * (size_t)(sweeps % 2);
+}
+
+void store_save(struct store *s, const double *cells, int64_t sweeps, double changed)
+{
+    int rank = keel_rank();
+    must(keel_put(s->segment, rank, changed_at(sweeps), &changed, sizeof changed), "storing what changed");
+    must(keel_put(s->segment, rank, field_at(s, sweeps), cells, block_size(&s->block) * sizeof *cells),
+         "storing the block");
+    must(keel_put(s->segment, rank, DONE_AT, &sweeps, sizeof sweeps), "storing how far it is");
+    s->done = sweeps;
+}
+
+static void give(struct store *s, const double *cells, int direction)
+{
+    struct box box = block_given(&s->block, direction);
+    size_t n = box_pack(&s->block, &box, cells, s->row);
+    int back = direction_back(direction);
+    must(keel_put_signal(s->segment, s->block.neighbour[direction], halo_at(s, back, s->done), s->row,
+                         n * sizeof *s->row, heard_at(back), 1),
+         "giving a halo");
+    s->sent[direction] = s->done + 1;
+}
+
+static void take(struct store *s, double *cells, int direction)
+{
+    must(keel_wait_until(s->segment, heard_at(direction), KEEL_GT, s->done, s->block.neighbour[direction], NULL),
+         "waiting for a halo");
+    struct box box = block_taken(&s->block, direction);
+    must(keel_get(s->segment, keel_rank(), halo_at(s, direction, s->done), s->row, box_cells(&box) * sizeof *s->row),
+         "taking a halo");
+    box_unpack(&s->block, &box, cells, s->row);
+}
+
+void store_exchange(struct store *s, double *cells)
+{
+    for (int d = 0; d < STENCIL_DIRECTIONS; d++)
+        if (s->block.neighbour[d] >= 0 && s->sent[d] <= s->done)
+            give(s, cells, d);
+    for (int d = 0; d < STENCIL_DIRECTIONS; d++)
+        if (s->block.neighbour[d] >= 0)
+            take(s, cells, d);
+}
+
+double store_changed(const struct store *s)
+{
+    double changed;
+    must(keel_get(s->segment, keel_rank(), changed_at(s->done), &changed, sizeof changed), "reading what changed");
+    return changed;
+}
+
+void store_tell(const struct store *s, int64_t look, bool settled)
+{
+    int64_t verdict = 2 * look + settled;
+    for (int d = 0; d < STENCIL_DIRECTIONS; d++)
+        if (s->block.neighbour[d] >= 0)
+            must(keel_put(s->segment, s->block.neighbour[d], VERDICT_AT, &verdict, sizeof verdict),
+                 "telling a verdict");
+}
+
+bool store_told(const struct store *s, int64_t look)
+{
+    int64_t verdict;
+    must(keel_wait_until(s->segment, VERDICT_AT, KEEL_GE, 2 * look, KEEL_ANY_RANK, &verdict), "waiting for a verdict");
+    return verdict == 2 * look + 1;
+}
+
+const double *store_read(struct store *s, int rank, int64_t sweeps)
+{
+    static double *cells;
+    if (!cells)
+        cells = reserve(s->block_bytes);
+    struct block b = block_of(s->field, rank);
+    must(keel_get(s->segment, rank, field_at(s, sweeps), cells, block_size(&b) * sizeof *cells), "reading a block");
+    return cells;
+}
