@@ -12,19 +12,21 @@ struct msg_acc {
     int64_t scale[2]; /* the bytes of one element of that type */
 };
 
-static inline struct wire msg_acc_encode(const struct msg_acc *m)
+static inline void msg_acc_encode(const struct msg_acc *m, struct wire *w)
 {
-    struct wire w = msg_request_encode(WIRE_ACC, &m->request);
-    msg_identity_encode(&m->identity, &w);
-    w.count = m->type;
-    w.a = m->scale[0];
-    w.b = m->scale[1];
-    return w;
+    msg_request_encode(WIRE_ACC, &m->request, w);
+    msg_identity_encode(&m->identity, w);
+    w->count = m->type;
+    w->a = m->scale[0];
+    w->b = m->scale[1];
 }
 
-static inline struct msg_acc msg_acc_decode(const struct wire *w)
+static inline void msg_acc_decode(const struct wire *w, struct msg_acc *m)
 {
-    return (struct msg_acc){
-        .request = msg_request_decode(w), .identity = msg_identity_decode(w), .type = w->count, .scale = {w->a, w->b}};
+    msg_request_decode(w, &m->request);
+    msg_identity_decode(w, &m->identity);
+    m->type = w->count;
+    m->scale[0] = w->a;
+    m->scale[1] = w->b;
 }
 #endif

@@ -11,21 +11,23 @@ struct msg_compare {
     uint64_t generation; /* of the copyset */
 };
 
-static inline struct wire msg_compare_encode(const struct msg_compare *m)
+static inline void msg_compare_encode(const struct msg_compare *m, struct wire *w)
 {
-    return (struct wire){.type = WIRE_COMPARE,
-                         .slot = m->at.slot,
-                         .seg = m->at.seg,
-                         .offset = m->at.offset,
-                         .len = m->len,
-                         .a = (int64_t)m->round,
-                         .identity = m->generation};
+    *w = (struct wire){.type = WIRE_COMPARE,
+                       .slot = m->at.slot,
+                       .seg = m->at.seg,
+                       .offset = m->at.offset,
+                       .len = m->len,
+                       .a = (int64_t)m->round,
+                       .identity = m->generation};
 }
 
-static inline struct msg_compare msg_compare_decode(const struct wire *w)
+static inline void msg_compare_decode(const struct wire *w, struct msg_compare *m)
 {
-    return (struct msg_compare){
-        .at = msg_at_decode(w), .len = w->len, .round = (uint64_t)w->a, .generation = w->identity};
+    msg_at_decode(w, &m->at);
+    m->len = w->len;
+    m->round = (uint64_t)w->a;
+    m->generation = w->identity;
 }
 
 struct msg_compared {
@@ -34,13 +36,15 @@ struct msg_compared {
     uint64_t round; /* as asked */
 };
 
-static inline struct wire msg_compared_encode(const struct msg_compared *m)
+static inline void msg_compared_encode(const struct msg_compared *m, struct wire *w)
 {
-    return (struct wire){.type = WIRE_COMPARED, .slot = m->slot, .len = m->len, .a = (int64_t)m->round};
+    *w = (struct wire){.type = WIRE_COMPARED, .slot = m->slot, .len = m->len, .a = (int64_t)m->round};
 }
 
-static inline struct msg_compared msg_compared_decode(const struct wire *w)
+static inline void msg_compared_decode(const struct wire *w, struct msg_compared *m)
 {
-    return (struct msg_compared){.slot = w->slot, .len = w->len, .round = (uint64_t)w->a};
+    m->slot = w->slot;
+    m->len = w->len;
+    m->round = (uint64_t)w->a;
 }
 #endif

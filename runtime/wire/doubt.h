@@ -18,32 +18,32 @@ struct msg_doubt {
     uint64_t generation;        /* of the copyset, for which this counts */
 };
 
-static inline struct wire msg_doubt_encode(const struct msg_doubt *m)
+static inline void msg_doubt_encode(const struct msg_doubt *m, struct wire *w)
 {
-    return (struct wire){.type = WIRE_DOUBT,
-                         .flags = (uint8_t)((m->torn ? DOUBT_F_TORN : 0) | (m->living ? DOUBT_F_LIVING : 0)),
-                         .slot = m->at.slot,
-                         .seg = m->at.seg,
-                         .offset = m->at.offset,
-                         .a = (int64_t)m->bytes,
-                         .b = (int64_t)m->put,
-                         .identity = m->generation,
-                         .rank = m->rank,
-                         .incarnation = m->incarnation,
-                         .lane = m->level};
+    *w = (struct wire){.type = WIRE_DOUBT,
+                       .flags = (uint8_t)((m->torn ? DOUBT_F_TORN : 0) | (m->living ? DOUBT_F_LIVING : 0)),
+                       .slot = m->at.slot,
+                       .seg = m->at.seg,
+                       .offset = m->at.offset,
+                       .a = (int64_t)m->bytes,
+                       .b = (int64_t)m->put,
+                       .identity = m->generation,
+                       .rank = m->rank,
+                       .incarnation = m->incarnation,
+                       .lane = m->level};
 }
 
-static inline struct msg_doubt msg_doubt_decode(const struct wire *w)
+static inline void msg_doubt_decode(const struct wire *w, struct msg_doubt *m)
 {
-    return (struct msg_doubt){.at = msg_at_decode(w),
-                              .bytes = (uint64_t)w->a,
-                              .torn = w->flags & DOUBT_F_TORN,
-                              .living = w->flags & DOUBT_F_LIVING,
-                              .level = w->lane,
-                              .put = (uint64_t)w->b,
-                              .rank = w->rank,
-                              .incarnation = w->incarnation,
-                              .generation = w->identity};
+    msg_at_decode(w, &m->at);
+    m->bytes = (uint64_t)w->a;
+    m->torn = w->flags & DOUBT_F_TORN;
+    m->living = w->flags & DOUBT_F_LIVING;
+    m->level = w->lane;
+    m->put = (uint64_t)w->b;
+    m->rank = w->rank;
+    m->incarnation = w->incarnation;
+    m->generation = w->identity;
 }
 
 struct msg_doubt_end {
@@ -52,9 +52,9 @@ struct msg_doubt_end {
     uint64_t generation;
 };
 
-static inline struct wire msg_doubt_end_encode(const struct msg_doubt_end *m)
+static inline void msg_doubt_end_encode(const struct msg_doubt_end *m, struct wire *w)
 {
-    return (struct wire){
+    *w = (struct wire){
         .type = WIRE_DOUBT, .slot = m->slot, .count = WIRE_DOUBT_END, .identity = m->generation, .step = m->class};
 }
 
@@ -63,8 +63,10 @@ static inline bool msg_doubt_is_end(const struct wire *w)
     return w->count == WIRE_DOUBT_END;
 }
 
-static inline struct msg_doubt_end msg_doubt_end_decode(const struct wire *w)
+static inline void msg_doubt_end_decode(const struct wire *w, struct msg_doubt_end *m)
 {
-    return (struct msg_doubt_end){.slot = w->slot, .class = w->step, .generation = w->identity};
+    m->slot = w->slot;
+    m->class = w->step;
+    m->generation = w->identity;
 }
 #endif

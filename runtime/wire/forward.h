@@ -24,39 +24,38 @@ struct msg_forward {
     struct msg_identity identity;
 };
 
-static inline struct wire msg_forward_encode(const struct msg_forward *m)
+static inline void msg_forward_encode(const struct msg_forward *m, struct wire *w)
 {
-    struct wire w = {.type = WIRE_FORWARD,
-                     .flags = (uint8_t)((m->packed ? FORWARD_F_PACKED : 0) | (m->relay ? CHAIN_F_RELAY : 0) |
-                                        (m->again ? FORWARD_F_AGAIN : 0) | (m->answer ? FORWARD_F_ANSWER : 0)),
-                     .slot = m->at.slot,
-                     .seg = m->at.seg,
-                     .offset = m->at.offset,
-                     .len = m->len,
-                     .count = m->operation,
-                     .a = m->value,
-                     .b = (int64_t)m->request,
-                     .status = (int32_t)m->number,
-                     .rank = m->rank,
-                     .incarnation = m->incarnation};
-    msg_identity_encode(&m->identity, &w);
-    return w;
+    *w = (struct wire){.type = WIRE_FORWARD,
+                       .flags = (uint8_t)((m->packed ? FORWARD_F_PACKED : 0) | (m->relay ? CHAIN_F_RELAY : 0) |
+                                          (m->again ? FORWARD_F_AGAIN : 0) | (m->answer ? FORWARD_F_ANSWER : 0)),
+                       .slot = m->at.slot,
+                       .seg = m->at.seg,
+                       .offset = m->at.offset,
+                       .len = m->len,
+                       .count = m->operation,
+                       .a = m->value,
+                       .b = (int64_t)m->request,
+                       .status = (int32_t)m->number,
+                       .rank = m->rank,
+                       .incarnation = m->incarnation};
+    msg_identity_encode(&m->identity, w);
 }
 
-static inline struct msg_forward msg_forward_decode(const struct wire *w)
+static inline void msg_forward_decode(const struct wire *w, struct msg_forward *m)
 {
-    return (struct msg_forward){.at = msg_at_decode(w),
-                                .len = w->len,
-                                .packed = w->flags & FORWARD_F_PACKED,
-                                .relay = w->flags & CHAIN_F_RELAY,
-                                .again = w->flags & FORWARD_F_AGAIN,
-                                .answer = w->flags & FORWARD_F_ANSWER,
-                                .request = (uint64_t)w->b,
-                                .operation = w->count,
-                                .number = (uint32_t)w->status,
-                                .value = w->a,
-                                .rank = w->rank,
-                                .incarnation = w->incarnation,
-                                .identity = msg_identity_decode(w)};
+    msg_at_decode(w, &m->at);
+    m->len = w->len;
+    m->packed = w->flags & FORWARD_F_PACKED;
+    m->relay = w->flags & CHAIN_F_RELAY;
+    m->again = w->flags & FORWARD_F_AGAIN;
+    m->answer = w->flags & FORWARD_F_ANSWER;
+    m->request = (uint64_t)w->b;
+    m->operation = w->count;
+    m->number = (uint32_t)w->status;
+    m->value = w->a;
+    m->rank = w->rank;
+    m->incarnation = w->incarnation;
+    msg_identity_decode(w, &m->identity);
 }
 #endif

@@ -12,16 +12,17 @@ struct msg_get {
     bool strong;                /* what is answered is never taken back (agent/strong.h) */
 };
 
-static inline struct wire msg_get_encode(const struct msg_get *m)
+static inline void msg_get_encode(const struct msg_get *m, struct wire *w)
 {
-    struct wire w = msg_request_encode(WIRE_GET, &m->request);
-    w.flags |= m->strong ? GET_F_STRONG : 0;
-    w.count = m->bytes;
-    return w;
+    msg_request_encode(WIRE_GET, &m->request, w);
+    w->flags |= m->strong ? GET_F_STRONG : 0;
+    w->count = m->bytes;
 }
 
-static inline struct msg_get msg_get_decode(const struct wire *w)
+static inline void msg_get_decode(const struct wire *w, struct msg_get *m)
 {
-    return (struct msg_get){.request = msg_request_decode(w), .bytes = w->count, .strong = w->flags & GET_F_STRONG};
+    msg_request_decode(w, &m->request);
+    m->bytes = w->count;
+    m->strong = w->flags & GET_F_STRONG;
 }
 #endif

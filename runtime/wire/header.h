@@ -87,9 +87,11 @@ struct msg_at {
     uint64_t offset;
 };
 
-static inline struct msg_at msg_at_decode(const struct wire *w)
+static inline void msg_at_decode(const struct wire *w, struct msg_at *m)
 {
-    return (struct msg_at){.seg = w->seg, .slot = w->slot, .offset = w->offset};
+    m->seg = w->seg;
+    m->slot = w->slot;
+    m->offset = w->offset;
 }
 
 static_assert(sizeof(struct wire) + WIRE_BODY_MAX <= TP_MSG_MAX, "a full body fits a message");

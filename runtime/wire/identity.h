@@ -24,13 +24,13 @@ static inline void msg_identity_encode(const struct msg_identity *m, struct wire
     w->step = m->step;
 }
 
-static inline struct msg_identity msg_identity_decode(const struct wire *w)
+static inline void msg_identity_decode(const struct wire *w, struct msg_identity *m)
 {
-    return (struct msg_identity){.of_task = w->flags & IDENTITY_F_TASK,
-                                 .lane = w->lane,
-                                 .number = w->identity,
-                                 .task = w->identity,
-                                 .round = w->round,
-                                 .step = w->step};
+    m->of_task = w->flags & IDENTITY_F_TASK;
+    m->lane = w->lane;
+    m->number = w->identity;
+    m->task = w->identity;
+    m->round = w->round;
+    m->step = w->step;
 }
 #endif

@@ -15,28 +15,28 @@ struct msg_intent {
     uint16_t level;      /* so many copies have the bytes whole */
 };
 
-static inline struct wire msg_intent_encode(const struct msg_intent *m)
+static inline void msg_intent_encode(const struct msg_intent *m, struct wire *w)
 {
-    return (struct wire){.type = WIRE_INTENT,
-                         .slot = m->at.slot,
-                         .seg = m->at.seg,
-                         .seq = m->seq,
-                         .offset = m->at.offset,
-                         .count = m->bytes,
-                         .identity = m->put,
-                         .epoch = m->generation,
-                         .note = (uint16_t)(m->note + 1),
-                         .lane = m->level};
+    *w = (struct wire){.type = WIRE_INTENT,
+                       .slot = m->at.slot,
+                       .seg = m->at.seg,
+                       .seq = m->seq,
+                       .offset = m->at.offset,
+                       .count = m->bytes,
+                       .identity = m->put,
+                       .epoch = m->generation,
+                       .note = (uint16_t)(m->note + 1),
+                       .lane = m->level};
 }
 
-static inline struct msg_intent msg_intent_decode(const struct wire *w)
+static inline void msg_intent_decode(const struct wire *w, struct msg_intent *m)
 {
-    return (struct msg_intent){.seq = w->seq,
-                               .at = msg_at_decode(w),
-                               .bytes = w->count,
-                               .note = (int)w->note - 1,
-                               .put = w->identity,
-                               .generation = w->epoch,
-                               .level = w->lane};
+    m->seq = w->seq;
+    msg_at_decode(w, &m->at);
+    m->bytes = w->count;
+    m->note = (int)w->note - 1;
+    m->put = w->identity;
+    m->generation = w->epoch;
+    m->level = w->lane;
 }
 #endif

@@ -23,47 +23,46 @@ struct msg_parcel {
     uint32_t len;   /* bytes of body */
 };
 
-static inline struct wire msg_parcel_encode(const struct msg_parcel *m)
+static inline void msg_parcel_encode(const struct msg_parcel *m, struct wire *w)
 {
-    return (struct wire){.type = WIRE_PARCEL,
-                         .flags = (uint8_t)((m->creating ? PARCEL_F_CREATING : 0) | (m->hollow ? PARCEL_F_HOLLOW : 0) |
-                                            (m->tell ? PARCEL_F_TELL : 0)),
-                         .seq = m->piece,
-                         .offset = m->from,
-                         .len = m->len,
-                         .count = m->hollows,
-                         .a = (int64_t)((uint64_t)m->to_incarnation << 32 | (uint32_t)m->to),
-                         .b = (int64_t)m->received,
-                         .identity = m->total,
-                         .step = m->kind,
-                         .rank = m->rank,
-                         .incarnation = m->incarnation};
+    *w = (struct wire){.type = WIRE_PARCEL,
+                       .flags = (uint8_t)((m->creating ? PARCEL_F_CREATING : 0) | (m->hollow ? PARCEL_F_HOLLOW : 0) |
+                                          (m->tell ? PARCEL_F_TELL : 0)),
+                       .seq = m->piece,
+                       .offset = m->from,
+                       .len = m->len,
+                       .count = m->hollows,
+                       .a = (int64_t)((uint64_t)m->to_incarnation << 32 | (uint32_t)m->to),
+                       .b = (int64_t)m->received,
+                       .identity = m->total,
+                       .step = m->kind,
+                       .rank = m->rank,
+                       .incarnation = m->incarnation};
 }
 
-static inline struct msg_parcel msg_parcel_decode(const struct wire *w)
+static inline void msg_parcel_decode(const struct wire *w, struct msg_parcel *m)
 {
-    return (struct msg_parcel){.rank = w->rank,
-                               .incarnation = w->incarnation,
-                               .to = (int)(uint32_t)w->a,
-                               .to_incarnation = (uint32_t)((uint64_t)w->a >> 32),
-                               .received = (uint64_t)w->b,
-                               .piece = w->seq,
-                               .kind = w->step,
-                               .creating = w->flags & PARCEL_F_CREATING,
-                               .tell = w->flags & PARCEL_F_TELL,
-                               .hollow = w->flags & PARCEL_F_HOLLOW,
-                               .hollows = w->count,
-                               .total = w->identity,
-                               .from = w->offset,
-                               .len = w->len};
+    m->rank = w->rank;
+    m->incarnation = w->incarnation;
+    m->to = (int)(uint32_t)w->a;
+    m->to_incarnation = (uint32_t)((uint64_t)w->a >> 32);
+    m->received = (uint64_t)w->b;
+    m->piece = w->seq;
+    m->kind = w->step;
+    m->creating = w->flags & PARCEL_F_CREATING;
+    m->tell = w->flags & PARCEL_F_TELL;
+    m->hollow = w->flags & PARCEL_F_HOLLOW;
+    m->hollows = w->count;
+    m->total = w->identity;
+    m->from = w->offset;
+    m->len = w->len;
 }
 
 /* The same, on its way back: without a body. */
-static inline struct wire msg_parcel_back_encode(const struct msg_parcel *m)
+static inline void msg_parcel_back_encode(const struct msg_parcel *m, struct wire *w)
 {
-    struct wire w = msg_parcel_encode(m);
-    w.type = WIRE_PARCEL_BACK;
-    w.len = 0;
-    return w;
+    msg_parcel_encode(m, w);
+    w->type = WIRE_PARCEL_BACK;
+    w->len = 0;
 }
 #endif

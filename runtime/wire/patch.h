@@ -16,21 +16,23 @@ struct msg_patch_of {
     bool around;         /* not for the primary's own copy: for those that it fills */
 };
 
-static inline struct wire msg_patch_of_encode(uint8_t type, const struct msg_patch_of *m)
+static inline void msg_patch_of_encode(uint8_t type, const struct msg_patch_of *m, struct wire *w)
 {
-    return (struct wire){.type = type,
-                         .flags = m->around ? PATCH_F_AROUND : 0,
-                         .slot = m->at.slot,
-                         .seg = m->at.seg,
-                         .offset = m->at.offset,
-                         .identity = m->generation,
-                         .step = m->class};
+    *w = (struct wire){.type = type,
+                       .flags = m->around ? PATCH_F_AROUND : 0,
+                       .slot = m->at.slot,
+                       .seg = m->at.seg,
+                       .offset = m->at.offset,
+                       .identity = m->generation,
+                       .step = m->class};
 }
 
-static inline struct msg_patch_of msg_patch_of_decode(const struct wire *w)
+static inline void msg_patch_of_decode(const struct wire *w, struct msg_patch_of *m)
 {
-    return (struct msg_patch_of){
-        .at = msg_at_decode(w), .class = w->step, .generation = w->identity, .around = w->flags & PATCH_F_AROUND};
+    msg_at_decode(w, &m->at);
+    m->class = w->step;
+    m->generation = w->identity;
+    m->around = w->flags & PATCH_F_AROUND;
 }
 
 /* Send me your bytes. */
@@ -39,16 +41,16 @@ struct msg_fetch {
     uint32_t bytes;
 };
 
-static inline struct wire msg_fetch_encode(const struct msg_fetch *m)
+static inline void msg_fetch_encode(const struct msg_fetch *m, struct wire *w)
 {
-    struct wire w = msg_patch_of_encode(WIRE_FETCH, &m->of);
-    w.count = m->bytes;
-    return w;
+    msg_patch_of_encode(WIRE_FETCH, &m->of, w);
+    w->count = m->bytes;
 }
 
-static inline struct msg_fetch msg_fetch_decode(const struct wire *w)
+static inline void msg_fetch_decode(const struct wire *w, struct msg_fetch *m)
 {
-    return (struct msg_fetch){.of = msg_patch_of_decode(w), .bytes = w->count};
+    msg_patch_of_decode(w, &m->of);
+    m->bytes = w->count;
 }
 
 /* Here they are. */
@@ -58,16 +60,17 @@ struct msg_patch {
     bool answer;  /* you asked for them */
 };
 
-static inline struct wire msg_patch_encode(const struct msg_patch *m)
+static inline void msg_patch_encode(const struct msg_patch *m, struct wire *w)
 {
-    struct wire w = msg_patch_of_encode(WIRE_PATCH, &m->of);
-    w.len = m->len;
-    w.count = m->answer ? WIRE_PATCH_ANSWER : 0;
-    return w;
+    msg_patch_of_encode(WIRE_PATCH, &m->of, w);
+    w->len = m->len;
+    w->count = m->answer ? WIRE_PATCH_ANSWER : 0;
 }
 
-static inline struct msg_patch msg_patch_decode(const struct wire *w)
+static inline void msg_patch_decode(const struct wire *w, struct msg_patch *m)
 {
-    return (struct msg_patch){.of = msg_patch_of_decode(w), .len = w->len, .answer = w->count == WIRE_PATCH_ANSWER};
+    msg_patch_of_decode(w, &m->of);
+    m->len = w->len;
+    m->answer = w->count == WIRE_PATCH_ANSWER;
 }
 #endif

@@ -12,17 +12,17 @@ struct msg_put {
     int note;     /* of the origin at this agent, that covers it (wire/note.h); -1: none */
 };
 
-static inline struct wire msg_put_encode(const struct msg_put *m)
+static inline void msg_put_encode(const struct msg_put *m, struct wire *w)
 {
-    struct wire w = msg_request_encode(WIRE_PUT, &m->request);
-    w.flags |= m->through ? PUT_F_THROUGH : 0;
-    w.note = (uint16_t)(m->note + 1);
-    return w;
+    msg_request_encode(WIRE_PUT, &m->request, w);
+    w->flags |= m->through ? PUT_F_THROUGH : 0;
+    w->note = (uint16_t)(m->note + 1);
 }
 
-static inline struct msg_put msg_put_decode(const struct wire *w)
+static inline void msg_put_decode(const struct wire *w, struct msg_put *m)
 {
-    return (struct msg_put){
-        .request = msg_request_decode(w), .through = w->flags & PUT_F_THROUGH, .note = (int)w->note - 1};
+    msg_request_decode(w, &m->request);
+    m->through = w->flags & PUT_F_THROUGH;
+    m->note = (int)w->note - 1;
 }
 #endif

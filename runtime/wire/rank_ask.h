@@ -12,27 +12,27 @@ struct msg_rank_ask {
     uint64_t returned, begun; /* whose calls these were */
 };
 
-static inline struct wire msg_rank_ask_encode(const struct msg_rank_ask *m)
+static inline void msg_rank_ask_encode(const struct msg_rank_ask *m, struct wire *w)
 {
-    return (struct wire){.type = WIRE_RANK_ASK,
-                         .offset = m->begun,
-                         .count = m->behind,
-                         .a = (int64_t)m->asked,
-                         .b = (int64_t)m->returned,
-                         .identity = m->group,
-                         .rank = m->rank,
-                         .incarnation = m->incarnation};
+    *w = (struct wire){.type = WIRE_RANK_ASK,
+                       .offset = m->begun,
+                       .count = m->behind,
+                       .a = (int64_t)m->asked,
+                       .b = (int64_t)m->returned,
+                       .identity = m->group,
+                       .rank = m->rank,
+                       .incarnation = m->incarnation};
 }
 
-static inline struct msg_rank_ask msg_rank_ask_decode(const struct wire *w)
+static inline void msg_rank_ask_decode(const struct wire *w, struct msg_rank_ask *m)
 {
-    return (struct msg_rank_ask){.rank = w->rank,
-                                 .incarnation = w->incarnation,
-                                 .asked = (uint64_t)w->a,
-                                 .behind = w->count != 0,
-                                 .group = w->identity,
-                                 .returned = (uint64_t)w->b,
-                                 .begun = w->offset};
+    m->rank = w->rank;
+    m->incarnation = w->incarnation;
+    m->asked = (uint64_t)w->a;
+    m->behind = w->count != 0;
+    m->group = w->identity;
+    m->returned = (uint64_t)w->b;
+    m->begun = w->offset;
 }
 
 struct msg_rank_says {
@@ -42,22 +42,22 @@ struct msg_rank_says {
     uint64_t asked;   /* as asked; 0: nobody has */
 };
 
-static inline struct wire msg_rank_says_encode(const struct msg_rank_says *m)
+static inline void msg_rank_says_encode(const struct msg_rank_says *m, struct wire *w)
 {
-    return (struct wire){.type = WIRE_RANK_SAYS,
-                         .count = m->process,
-                         .a = (int64_t)m->asked,
-                         .identity = m->ticks,
-                         .rank = m->rank,
-                         .incarnation = m->incarnation};
+    *w = (struct wire){.type = WIRE_RANK_SAYS,
+                       .count = m->process,
+                       .a = (int64_t)m->asked,
+                       .identity = m->ticks,
+                       .rank = m->rank,
+                       .incarnation = m->incarnation};
 }
 
-static inline struct msg_rank_says msg_rank_says_decode(const struct wire *w)
+static inline void msg_rank_says_decode(const struct wire *w, struct msg_rank_says *m)
 {
-    return (struct msg_rank_says){.rank = w->rank,
-                                  .incarnation = w->incarnation,
-                                  .process = w->count,
-                                  .ticks = w->identity,
-                                  .asked = (uint64_t)w->a};
+    m->rank = w->rank;
+    m->incarnation = w->incarnation;
+    m->process = w->count;
+    m->ticks = w->identity;
+    m->asked = (uint64_t)w->a;
 }
 #endif

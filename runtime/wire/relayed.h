@@ -23,13 +23,14 @@ struct msg_relayed {
     uint64_t living; /* the same, but for nodes that I do not wait for */
 };
 
-static inline struct wire msg_relayed_encode(const struct msg_relayed *m)
+static inline void msg_relayed_encode(const struct msg_relayed *m, struct wire *w)
 {
-    return (struct wire){.type = WIRE_RELAYED, .offset = m->living, .identity = m->up_to};
+    *w = (struct wire){.type = WIRE_RELAYED, .offset = m->living, .identity = m->up_to};
 }
 
-static inline struct msg_relayed msg_relayed_decode(const struct wire *w)
+static inline void msg_relayed_decode(const struct wire *w, struct msg_relayed *m)
 {
-    return (struct msg_relayed){.up_to = w->identity, .living = w->offset};
+    m->up_to = w->identity;
+    m->living = w->offset;
 }
 #endif

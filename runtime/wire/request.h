@@ -17,30 +17,30 @@ struct msg_request {
         doubted; /* how often the rank had given up what changes memory when it was sent (note.h); counts modulo 2^32 */
 };
 
-static inline struct wire msg_request_encode(uint8_t type, const struct msg_request *m)
+static inline void msg_request_encode(uint8_t type, const struct msg_request *m, struct wire *w)
 {
-    return (struct wire){.type = type,
-                         .flags = m->packed ? REQUEST_F_PACKED : 0,
-                         .slot = m->at.slot,
-                         .seg = m->at.seg,
-                         .seq = m->seq,
-                         .offset = m->at.offset,
-                         .len = m->len,
-                         .epoch = m->generation,
-                         .status = (int32_t)m->doubted,
-                         .rank = m->rank,
-                         .incarnation = m->incarnation};
+    *w = (struct wire){.type = type,
+                       .flags = m->packed ? REQUEST_F_PACKED : 0,
+                       .slot = m->at.slot,
+                       .seg = m->at.seg,
+                       .seq = m->seq,
+                       .offset = m->at.offset,
+                       .len = m->len,
+                       .epoch = m->generation,
+                       .status = (int32_t)m->doubted,
+                       .rank = m->rank,
+                       .incarnation = m->incarnation};
 }
 
-static inline struct msg_request msg_request_decode(const struct wire *w)
+static inline void msg_request_decode(const struct wire *w, struct msg_request *m)
 {
-    return (struct msg_request){.seq = w->seq,
-                                .at = msg_at_decode(w),
-                                .len = w->len,
-                                .packed = w->flags & REQUEST_F_PACKED,
-                                .generation = w->epoch,
-                                .rank = w->rank,
-                                .incarnation = w->incarnation,
-                                .doubted = (uint32_t)w->status};
+    m->seq = w->seq;
+    msg_at_decode(w, &m->at);
+    m->len = w->len;
+    m->packed = w->flags & REQUEST_F_PACKED;
+    m->generation = w->epoch;
+    m->rank = w->rank;
+    m->incarnation = w->incarnation;
+    m->doubted = (uint32_t)w->status;
 }
 #endif

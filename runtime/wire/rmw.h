@@ -15,23 +15,22 @@ struct msg_rmw {
     int64_t a, b;       /* operands, as in arith_rmw */
 };
 
-static inline struct wire msg_rmw_encode(const struct msg_rmw *m)
+static inline void msg_rmw_encode(const struct msg_rmw *m, struct wire *w)
 {
-    struct wire w = msg_request_encode(WIRE_RMW, &m->request);
-    msg_identity_encode(&m->identity, &w);
-    w.count = m->operation | (m->bytes == 4 ? RMW_32 : 0);
-    w.a = m->a;
-    w.b = m->b;
-    return w;
+    msg_request_encode(WIRE_RMW, &m->request, w);
+    msg_identity_encode(&m->identity, w);
+    w->count = m->operation | (m->bytes == 4 ? RMW_32 : 0);
+    w->a = m->a;
+    w->b = m->b;
 }
 
-static inline struct msg_rmw msg_rmw_decode(const struct wire *w)
+static inline void msg_rmw_decode(const struct wire *w, struct msg_rmw *m)
 {
-    return (struct msg_rmw){.request = msg_request_decode(w),
-                            .identity = msg_identity_decode(w),
-                            .operation = w->count & ~(uint32_t)RMW_32,
-                            .bytes = w->count & RMW_32 ? 4 : 8,
-                            .a = w->a,
-                            .b = w->b};
+    msg_request_decode(w, &m->request);
+    msg_identity_decode(w, &m->identity);
+    m->operation = w->count & ~(uint32_t)RMW_32;
+    m->bytes = w->count & RMW_32 ? 4 : 8;
+    m->a = w->a;
+    m->b = w->b;
 }
 #endif

@@ -14,23 +14,23 @@ struct msg_segment {
     bool uneven; /* its ranks asked for parts of different lengths */
 };
 
-static inline struct wire msg_segment_encode(const struct msg_segment *m)
+static inline void msg_segment_encode(const struct msg_segment *m, struct wire *w)
 {
-    return (struct wire){.type = WIRE_SEGMENT,
-                         .seg = m->seg,
-                         .count = m->uneven,
-                         .a = (int64_t)m->bytes_per_rank,
-                         .b = m->redundancy,
-                         .identity = m->number};
+    *w = (struct wire){.type = WIRE_SEGMENT,
+                       .seg = m->seg,
+                       .count = m->uneven,
+                       .a = (int64_t)m->bytes_per_rank,
+                       .b = m->redundancy,
+                       .identity = m->number};
 }
 
-static inline struct msg_segment msg_segment_decode(const struct wire *w)
+static inline void msg_segment_decode(const struct wire *w, struct msg_segment *m)
 {
-    return (struct msg_segment){.seg = w->seg,
-                                .number = w->identity,
-                                .bytes_per_rank = (uint64_t)w->a,
-                                .redundancy = (uint32_t)w->b,
-                                .uneven = w->count != 0};
+    m->seg = w->seg;
+    m->number = w->identity;
+    m->bytes_per_rank = (uint64_t)w->a;
+    m->redundancy = (uint32_t)w->b;
+    m->uneven = w->count != 0;
 }
 
 struct msg_segment_freed {
@@ -39,9 +39,9 @@ struct msg_segment_freed {
     int64_t status;  /* KEEL_OK, or that for which it never came to be */
 };
 
-static inline struct wire msg_segment_freed_encode(const struct msg_segment_freed *m)
+static inline void msg_segment_freed_encode(const struct msg_segment_freed *m, struct wire *w)
 {
-    return (struct wire){
+    *w = (struct wire){
         .type = WIRE_SEGMENT, .flags = SEGMENT_F_FREED, .seg = m->seg, .a = m->status, .identity = m->number};
 }
 
@@ -50,8 +50,10 @@ static inline bool msg_segment_is_freed(const struct wire *w)
     return w->flags & SEGMENT_F_FREED;
 }
 
-static inline struct msg_segment_freed msg_segment_freed_decode(const struct wire *w)
+static inline void msg_segment_freed_decode(const struct wire *w, struct msg_segment_freed *m)
 {
-    return (struct msg_segment_freed){.seg = w->seg, .number = w->identity, .status = w->a};
+    m->seg = w->seg;
+    m->number = w->identity;
+    m->status = w->a;
 }
 #endif

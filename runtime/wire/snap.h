@@ -12,14 +12,16 @@ struct msg_snap {
     uint64_t placed; /* epoch at which the copy was placed */
 };
 
-static inline struct wire msg_snap_encode(uint8_t type, const struct msg_snap *m)
+static inline void msg_snap_encode(uint8_t type, const struct msg_snap *m, struct wire *w)
 {
-    return (struct wire){.type = type, .slot = m->slot, .identity = m->placed, .step = m->class};
+    *w = (struct wire){.type = type, .slot = m->slot, .identity = m->placed, .step = m->class};
 }
 
-static inline struct msg_snap msg_snap_decode(const struct wire *w)
+static inline void msg_snap_decode(const struct wire *w, struct msg_snap *m)
 {
-    return (struct msg_snap){.slot = w->slot, .class = w->step, .placed = w->identity};
+    m->slot = w->slot;
+    m->class = w->step;
+    m->placed = w->identity;
 }
 
 struct msg_snap_begin {
@@ -27,16 +29,16 @@ struct msg_snap_begin {
     uint32_t forwards; /* number of the last forward that is in what follows */
 };
 
-static inline struct wire msg_snap_begin_encode(const struct msg_snap_begin *m)
+static inline void msg_snap_begin_encode(const struct msg_snap_begin *m, struct wire *w)
 {
-    struct wire w = msg_snap_encode(WIRE_SNAP_BEGIN, &m->snap);
-    w.status = (int32_t)m->forwards;
-    return w;
+    msg_snap_encode(WIRE_SNAP_BEGIN, &m->snap, w);
+    w->status = (int32_t)m->forwards;
 }
 
-static inline struct msg_snap_begin msg_snap_begin_decode(const struct wire *w)
+static inline void msg_snap_begin_decode(const struct wire *w, struct msg_snap_begin *m)
 {
-    return (struct msg_snap_begin){.snap = msg_snap_decode(w), .forwards = (uint32_t)w->status};
+    msg_snap_decode(w, &m->snap);
+    m->forwards = (uint32_t)w->status;
 }
 
 /* Operations seen of one origin (body as agent/dedup.h has it), or of tasks (body: struct dedup_task, one or several). */
@@ -45,23 +47,22 @@ struct msg_snap_seen {
     uint32_t len; /* bytes of body */
 };
 
-static inline struct wire msg_snap_origin_encode(const struct msg_snap_seen *m)
+static inline void msg_snap_origin_encode(const struct msg_snap_seen *m, struct wire *w)
 {
-    struct wire w = msg_snap_encode(WIRE_SNAP_ORIGIN, &m->snap);
-    w.len = m->len;
-    return w;
+    msg_snap_encode(WIRE_SNAP_ORIGIN, &m->snap, w);
+    w->len = m->len;
 }
 
-static inline struct wire msg_snap_tasks_encode(const struct msg_snap_seen *m)
+static inline void msg_snap_tasks_encode(const struct msg_snap_seen *m, struct wire *w)
 {
-    struct wire w = msg_snap_encode(WIRE_SNAP_TASKS, &m->snap);
-    w.len = m->len;
-    return w;
+    msg_snap_encode(WIRE_SNAP_TASKS, &m->snap, w);
+    w->len = m->len;
 }
 
-static inline struct msg_snap_seen msg_snap_seen_decode(const struct wire *w)
+static inline void msg_snap_seen_decode(const struct wire *w, struct msg_snap_seen *m)
 {
-    return (struct msg_snap_seen){.snap = msg_snap_decode(w), .len = w->len};
+    msg_snap_decode(w, &m->snap);
+    m->len = w->len;
 }
 
 enum { WIRE_BLOCK_LOST = 1 };
@@ -74,34 +75,33 @@ struct msg_snap_block {
     bool lost;       /* there are no bytes of the segment, they died with another node */
 };
 
-static inline struct wire msg_snap_block_encode(const struct msg_snap_block *m)
+static inline void msg_snap_block_encode(const struct msg_snap_block *m, struct wire *w)
 {
-    struct wire w = msg_snap_encode(WIRE_SNAP_BLOCK, &m->snap);
-    w.seg = m->seg;
-    w.offset = m->offset;
-    w.len = m->len;
-    w.count = m->lost ? WIRE_BLOCK_LOST : 0;
-    return w;
+    msg_snap_encode(WIRE_SNAP_BLOCK, &m->snap, w);
+    w->seg = m->seg;
+    w->offset = m->offset;
+    w->len = m->len;
+    w->count = m->lost ? WIRE_BLOCK_LOST : 0;
 }
 
-static inline struct msg_snap_block msg_snap_block_decode(const struct wire *w)
+static inline void msg_snap_block_decode(const struct wire *w, struct msg_snap_block *m)
 {
-    return (struct msg_snap_block){.snap = msg_snap_decode(w),
-                                   .seg = w->seg,
-                                   .offset = w->offset,
-                                   .len = w->len,
-                                   .lost = w->count == WIRE_BLOCK_LOST};
+    msg_snap_decode(w, &m->snap);
+    m->seg = w->seg;
+    m->offset = w->offset;
+    m->len = w->len;
+    m->lost = w->count == WIRE_BLOCK_LOST;
 }
 
 /* All was sent. */
-static inline struct wire msg_snap_end_encode(const struct msg_snap *m)
+static inline void msg_snap_end_encode(const struct msg_snap *m, struct wire *w)
 {
-    return msg_snap_encode(WIRE_SNAP_END, m);
+    msg_snap_encode(WIRE_SNAP_END, m, w);
 }
 
 /* The copy to the primary: I have it all. */
-static inline struct wire msg_snap_here_encode(const struct msg_snap *m)
+static inline void msg_snap_here_encode(const struct msg_snap *m, struct wire *w)
 {
-    return msg_snap_encode(WIRE_SNAP_HERE, m);
+    msg_snap_encode(WIRE_SNAP_HERE, m, w);
 }
 #endif
