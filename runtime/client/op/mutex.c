@@ -143,6 +143,7 @@ static keel_status change(keel_mutexes *m, int home, int number, keel_rmw_op how
     if (!prepare(m, &op, OP_RMW, home, place(m, number), sizeof *old))
         return KEEL_ERR_ARG;
     op.what = (uint32_t)how;
+    op.word = sizeof *old;
     op.a = a;
     op.b = b;
     keel_status status = op_run(&op);

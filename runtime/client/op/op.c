@@ -155,7 +155,7 @@ void op_fail(struct op *op, keel_status status)
         return;
     }
     if (status != KEEL_ERR_DATA_LOST && status != KEEL_OK && status != KEEL_ERR_NOMEM) { /* then nothing was done */
-        c->task_run.broken = c->task_run.broken || op->flags & WIRE_F_TASK;
+        c->task_run.broken = c->task_run.broken || op->in_task;
         hold_give_up(op);
     }
     finish(op, status);
@@ -229,8 +229,8 @@ static bool plan(struct op *op, uint64_t now)
                             .redundancy = op->segment ? (unsigned)op->segment->redundancy : 0,
                             /* notes of earlier plans leave no room for new ones: the primary needs none */
                             .always_through = op->always_through || op->notes >= OP_NOTES_MAX / COPIES_MAX,
-                            .strong = op->flags & WIRE_F_STRONG,
-                            .in_task = op->flags & WIRE_F_TASK,
+                            .strong = op->strong,
+                            .in_task = op->in_task,
                             .packed = op->packed != NULL,
                             .bytewise = c->bytewise,
                             .self = c->node};
@@ -282,7 +282,7 @@ static bool plan(struct op *op, uint64_t now)
 bool op_turns_away(struct op *op)
 {
     const struct client *c = op->client;
-    if (op->kind != OP_GET || op->flags & WIRE_F_STRONG || !op->planned || op->replan || op->plan.legs != 1 ||
+    if (op->kind != OP_GET || op->strong || !op->planned || op->replan || op->plan.legs != 1 ||
         !page_is_doubted(c->page, op->plan.leg[0].node) ||
         op->route.node[page_copy_to_read(c->page, &op->route)] == op->plan.leg[0].node)
         return false;

@@ -61,11 +61,13 @@ struct op {
     struct packed *packed; /* many pieces in one message (packed.h), the operation's own; NULL: none */
     const uint8_t *src;
     uint8_t *dst;
-    uint32_t what;        /* element type or atomic operation, as in a message */
+    uint32_t what;        /* element type of an accumulate (keel_type), or atomic operation (arith.h) */
+    uint8_t word;         /* bytes of the word of an atomic */
     int64_t a, b, result; /* an accumulate's scale is in a, b */
-    uint64_t task;        /* with WIRE_F_TASK */
+    bool strong;          /* a get of which nothing is taken back */
+    bool in_task;         /* an accumulate of this task and round: */
+    uint64_t task;
     uint32_t round;
-    uint8_t flags;
     bool always_through; /* through the primary also when the copies are equal */
     bool step_ahead;     /* an accumulate of a task that its caller does not wait for at once */
     bool patient;        /* waits for memory, and for a node that does not answer, until that is declared dead */

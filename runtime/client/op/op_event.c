@@ -7,6 +7,7 @@
 #include "runtime/client/op/packed.h"
 #include "runtime/client/op/task.h"
 #include "runtime/client/segment/segment.h"
+#include "runtime/wire/reply.h"
 
 /* FT-ARMCI: a put or accumulate to a part that died with its node is ignored. */
 static bool is_ignored(const struct op *op, int status)
@@ -17,16 +18,18 @@ static bool is_ignored(const struct op *op, int status)
 
 void op_answered(struct client *c, const struct wire *w, const void *body, size_t len, uint64_t now)
 {
-    if (w->note) {
-        note_cleared(c, w->seq);
+    struct msg_reply r;
+    msg_reply_decode(w, &r);
+    if (r.forgot >= 0) {
+        note_cleared(c, r.seq);
         return;
     }
-    struct piece *p = w->type == WIRE_REPLY ? piece_of(c, w->seq) : NULL;
+    struct piece *p = piece_of(c, r.seq);
     if (!p)
         return; /* an answer to what was given up */
     struct op *op = p->op;
     op->unanswered--;
-    if (w->status == WIRE_RETRY || (w->status == KEEL_ERR_NOMEM && !op_may_fail_here(op, 1))) {
+    if (r.status == WIRE_RETRY || (r.status == KEEL_ERR_NOMEM && !op_may_fail_here(op, 1))) {
         if (op_is_once(op))
             piece_unhash(p);
         else
@@ -34,14 +37,13 @@ void op_answered(struct client *c, const struct wire *w, const void *body, size_
         op_later(op, now);
         return;
     }
-    if (w->status != KEEL_OK) {
-        if (op->flags &
-            WIRE_F_TASK) /* neither it nor what comes after it has taken effect; with the data all is gone */
+    if (r.status != KEEL_OK) {
+        if (op->in_task) /* neither it nor what comes after it has taken effect; with the data all is gone */
             for (const struct piece *q = op->pieces; q; q = q->sibling)
-                if (w->status == KEEL_ERR_DATA_LOST || q->step >= p->step)
+                if (r.status == KEEL_ERR_DATA_LOST || q->step >= p->step)
                     task_unstep(&c->task_run, op->copyset);
         piece_done(p);
-        op_fail(op, is_ignored(op, w->status) ? KEEL_OK : (keel_status)w->status);
+        op_fail(op, is_ignored(op, r.status) ? KEEL_OK : (keel_status)r.status);
         return;
     }
     if (op->kind == OP_GET && op->packed)
@@ -49,9 +51,9 @@ void op_answered(struct client *c, const struct wire *w, const void *body, size_
     else if (op->kind == OP_GET)
         memcpy(op->dst + p->offset, body, len < p->len ? len : p->len);
     FAULT_POINT("op.answered");
-    op->result = w->a;
-    if (w->epoch)
-        atomic_store(&op->segment->shared[op->slot], w->epoch);
+    op->result = r.value;
+    if (r.shared)
+        atomic_store(&op->segment->shared[op->slot], r.shared);
     op->plan.leg[p->leg].done += p->len;
     op->answered += p->len;
     op->retry_ns = 0;

@@ -4,6 +4,7 @@
 #include "runtime/client/op/op_int.h"
 #include "runtime/client/segment/segment.h"
 #include "runtime/client/stream/link.h"
+#include "runtime/wire/intent.h"
 
 /* Each leg has its share: one that is ahead must not take what another needs to come after it, for the notes of a piece
  * are given back when all legs have it. */
@@ -41,13 +42,14 @@ static void note_free(struct op *op, int i)
 static void tell_clear(const struct op *op, const struct held_note *n)
 {
     const struct link *l = &op->client->link[n->node];
-    struct wire w = {.type = WIRE_INTENT,
-                     .slot = (uint16_t)op->slot,
-                     .seg = op->segment->index,
-                     .seq = n->clearing,
-                     .offset = op->offset + n->offset,
-                     .identity = op->number,
-                     .note = (uint16_t)(n->note + 1)};
+    struct wire w;
+    msg_intent_encode(
+        &(struct msg_intent){
+            .seq = n->clearing,
+            .at = {.seg = op->segment->index, .slot = (uint16_t)op->slot, .offset = op->offset + n->offset},
+            .note = n->note,
+            .put = op->number},
+        &w);
     if (l->way.state == WAY_UP)
         (void)tp_send(l->way.ep, &w, sizeof w, NULL, 0, NULL);
 }

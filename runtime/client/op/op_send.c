@@ -6,64 +6,97 @@
 #include "runtime/client/op/task.h"
 #include "runtime/client/segment/segment.h"
 #include "runtime/client/stream/link.h"
+#include "runtime/wire/acc.h"
+#include "runtime/wire/get.h"
+#include "runtime/wire/intent.h"
 #include "runtime/wire/marks.h"
+#include "runtime/wire/put.h"
+#include "runtime/wire/rmw.h"
 
 enum { COPIED_MAX = 8 * 1024 }; /* bytes of a message's body: larger ones are sent from the caller's memory */
 
 /* ---- one piece ---- */
 
-static uint8_t wire_type(const struct op *op)
+static struct msg_identity identity(const struct op *op, const struct piece *p)
 {
-    static const uint8_t type[] = {[OP_PUT] = WIRE_PUT, [OP_GET] = WIRE_GET, [OP_ACC] = WIRE_ACC, [OP_RMW] = WIRE_RMW};
-    return type[op->kind];
+    return (struct msg_identity){.of_task = op->in_task,
+                                 .lane = (uint16_t)(p->lane < 0 ? 0 : p->lane),
+                                 .number = p->number,
+                                 .task = op->task,
+                                 .round = op->round,
+                                 .step = p->step};
+}
+
+static void message_make(const struct op *op, const struct piece *p, int note, struct wire *w)
+{
+    const struct client *c = op->client;
+    bool body = op->kind == OP_PUT || op->kind == OP_ACC || op->packed;
+    struct msg_request request = {.seq = p->seq,
+                                  .at = {.seg = op->segment ? op->segment->index : 0,
+                                         .slot = (uint16_t)op->slot,
+                                         .offset = op->offset + p->offset},
+                                  .len = body ? (uint32_t)p->len : 0,
+                                  .packed = op->packed,
+                                  .generation = route_generation(op->route.tag),
+                                  .rank = (uint32_t)c->rank,
+                                  .incarnation = c->incarnation,
+                                  .doubted = c->behind};
+    switch (op->kind) {
+    case OP_PUT:
+        msg_put_encode(&(struct msg_put){.request = request, .through = op->plan.through, .note = note}, w);
+        break;
+    case OP_GET:
+        msg_get_encode(&(struct msg_get){.request = request,
+                                         .bytes = (uint32_t)(op->packed ? op->packed->bytes : p->len),
+                                         .strong = op->strong},
+                       w);
+        break;
+    case OP_ACC:
+        msg_acc_encode(
+            &(struct msg_acc){
+                .request = request, .identity = identity(op, p), .type = op->what, .scale = {op->a, op->b}},
+            w);
+        break;
+    default:
+        msg_rmw_encode(&(struct msg_rmw){.request = request,
+                                         .identity = identity(op, p),
+                                         .operation = op->what,
+                                         .bytes = op->word,
+                                         .a = op->a,
+                                         .b = op->b},
+                       w);
+        break;
+    }
 }
 
 static keel_status send_message(struct op *op, struct piece *p, struct tp_ep *ep, int note)
 {
-    const struct client *c = op->client;
-    bool body = op->kind == OP_PUT || op->kind == OP_ACC || op->packed, task = op->flags & WIRE_F_TASK;
     piece_hash(p);
-    struct wire w = {.type = wire_type(op),
-                     .flags = (uint8_t)(op->flags | (op->plan.through ? WIRE_F_THROUGH : 0)),
-                     .slot = (uint16_t)op->slot,
-                     .seg = op->segment ? op->segment->index : 0,
-                     .seq = p->seq,
-                     .offset = op->offset + p->offset,
-                     .len = body ? (uint32_t)p->len : 0,
-                     .count = op->kind != OP_GET ? op->what : (uint32_t)(op->packed ? op->packed->bytes : p->len),
-                     .a = op->a,
-                     .b = op->b,
-                     .identity = task ? op->task : p->number,
-                     .step = p->step,
-                     .round = op->round,
-                     .epoch = route_generation(op->route.tag),
-                     .status = (int32_t)c->behind,
-                     .rank = (uint32_t)c->rank,
-                     .incarnation = c->incarnation,
-                     .note = (uint16_t)(note + 1),
-                     .lane = (uint16_t)(p->lane < 0 ? 0 : p->lane)};
-    if (w.len > COPIED_MAX && p->node != c->node) {
+    struct wire w;
+    message_make(op, p, note, &w);
+    if (w.len > COPIED_MAX && p->node != op->client->node) {
         p->wire = w;
         p->remote_access = true;
         op->accesses++;
         return tp_send(ep, &p->wire, sizeof w, op->src + p->offset, w.len, &p->tp);
     }
-    return tp_send(ep, &w, sizeof w, body ? op->src + p->offset : NULL, w.len, NULL);
+    return tp_send(ep, &w, sizeof w, w.len ? op->src + p->offset : NULL, w.len, NULL);
 }
 
 /* Tell the agent of a copy what a remote write is about to change: if this process dies, the agents make the copies
  * equal. */
 static keel_status announce(const struct op *op, const struct piece *p, struct tp_ep *ep, int note)
 {
-    struct wire w = {.type = WIRE_INTENT,
-                     .slot = (uint16_t)op->slot,
-                     .seg = op->segment->index,
-                     .offset = op->offset + p->offset,
-                     .count = (uint32_t)p->len,
-                     .identity = op->number,
-                     .epoch = route_generation(op->route.tag),
-                     .note = (uint16_t)(note + 1),
-                     .lane = (uint16_t)p->level};
+    struct wire w;
+    msg_intent_encode(
+        &(struct msg_intent){
+            .at = {.seg = op->segment->index, .slot = (uint16_t)op->slot, .offset = op->offset + p->offset},
+            .bytes = (uint32_t)p->len,
+            .note = note,
+            .put = op->number,
+            .generation = route_generation(op->route.tag),
+            .level = (uint16_t)p->level},
+        &w);
     return tp_send(ep, &w, sizeof w, NULL, 0, NULL);
 }
 
@@ -105,7 +138,7 @@ static bool send_piece(struct op *op, struct piece *p, struct tp_ep *ep, int not
 static bool identify(struct op *op, struct piece *p)
 {
     struct client *c = op->client;
-    if (op->flags & WIRE_F_TASK) {
+    if (op->in_task) {
         int64_t step = task_step(&c->task_run, op->copyset);
         p->step = (uint32_t)step;
         return step >= 0;

@@ -63,7 +63,6 @@ void packed_init(struct client *c, struct op *op, struct packed *packed, const s
     c->packed_bytes += p->bytes;
     packed->base = p->first;
     op_init(c, op, kind, s, rank, (size_t)p->first, pack_head(p->runs) + (kind == OP_GET ? 0 : p->bytes));
-    op->flags |= WIRE_F_PACKED;
     op->packed = packed;
     op->src = packed->body;
 }

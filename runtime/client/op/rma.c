@@ -77,14 +77,14 @@ keel_status rma_put(struct client *c, keel_segment *s, int rank, size_t offset, 
     return status;
 }
 
-static keel_status get(struct client *c, uint8_t flags, keel_segment *s, int rank, size_t offset, void *dst, size_t len)
+static keel_status get(struct client *c, bool strong, keel_segment *s, int rank, size_t offset, void *dst, size_t len)
 {
     if (near_bad_range(c, s, rank, offset, len) || (!dst && len))
         return bad_call(c);
     struct op op;
     op_init(c, &op, OP_GET, s, rank, offset, len);
     op.dst = dst;
-    op.flags = flags;
+    op.strong = strong;
     keel_status status = op_run(&op);
     rma_near_update(c, s, rank);
     return status;
@@ -92,12 +92,12 @@ static keel_status get(struct client *c, uint8_t flags, keel_segment *s, int ran
 
 keel_status rma_get(struct client *c, keel_segment *s, int rank, size_t offset, void *dst, size_t len)
 {
-    return get(c, 0, s, rank, offset, dst, len);
+    return get(c, false, s, rank, offset, dst, len);
 }
 
 keel_status rma_get_strong(struct client *c, keel_segment *s, int rank, size_t offset, void *dst, size_t len)
 {
-    return get(c, WIRE_F_STRONG, s, rank, offset, dst, len);
+    return get(c, true, s, rank, offset, dst, len);
 }
 
 void rma_op_start(struct op *op, keel_handle *handle)
@@ -117,7 +117,7 @@ static keel_status op_for(struct client *c, keel_handle *handle, struct op **op)
     return status != KEEL_OK || *op ? status : KEEL_ERR_NOMEM;
 }
 
-static keel_status start_copy(struct client *c, enum op_kind kind, uint8_t flags, keel_segment *s, int rank,
+static keel_status start_copy(struct client *c, enum op_kind kind, bool strong, keel_segment *s, int rank,
                               size_t offset, const void *src, void *dst, size_t len, keel_handle *handle)
 {
     if (near_bad_range(c, s, rank, offset, len) || (!src && !dst && len))
@@ -129,7 +129,7 @@ static keel_status start_copy(struct client *c, enum op_kind kind, uint8_t flags
         op_init(c, op, kind, s, rank, offset, len);
         op->src = src;
         op->dst = dst;
-        op->flags = flags;
+        op->strong = strong;
         rma_op_start(op, handle);
     }
     pthread_mutex_unlock(&c->lock);
@@ -154,7 +154,7 @@ keel_status rma_aggregate(struct client *c, keel_handle *handle)
 keel_status rma_start(struct client *c, enum op_kind kind, keel_segment *s, int rank, size_t offset, const void *src,
                       void *dst, size_t len, keel_handle *handle)
 {
-    keel_status status = start_copy(c, kind, 0, s, rank, offset, src, dst, len, handle);
+    keel_status status = start_copy(c, kind, false, s, rank, offset, src, dst, len, handle);
     if (status == KEEL_OK)
         rma_near_update(c, s, rank); /* the next one may end in its call */
     return status;
@@ -163,7 +163,7 @@ keel_status rma_start(struct client *c, enum op_kind kind, keel_segment *s, int 
 keel_status rma_start_strong(struct client *c, keel_segment *s, int rank, size_t offset, void *dst, size_t len,
                              keel_handle *handle)
 {
-    return start_copy(c, OP_GET, WIRE_F_STRONG, s, rank, offset, NULL, dst, len, handle);
+    return start_copy(c, OP_GET, true, s, rank, offset, NULL, dst, len, handle);
 }
 
 static bool handle_done(void *arg)
@@ -453,7 +453,8 @@ keel_status rma_rmw(struct client *c, keel_segment *s, int rank, size_t offset, 
     }
     struct op run;
     op_init(c, &run, OP_RMW, s, rank, offset, bytes);
-    run.what = (uint32_t)op | (bytes == 4 ? WIRE_RMW_32 : 0);
+    run.what = (uint32_t)op;
+    run.word = (uint8_t)bytes;
     run.a = word_load(compares ? expected : operand, bytes);
     run.b = compares ? word_load(operand, bytes) : 0;
     keel_status status = op_run(&run);

@@ -242,7 +242,7 @@ static bool rests(void *arg)
 {
     const struct steps_of *of = arg;
     for (const struct op *op = of->c->active; op; op = op->next)
-        if (op->flags & WIRE_F_TASK && (of->copyset < 0 || op->copyset == of->copyset))
+        if (op->in_task && (of->copyset < 0 || op->copyset == of->copyset))
             return false;
     return true;
 }
@@ -263,7 +263,7 @@ keel_status task_turn(struct client *c, const struct keel_segment *s, int rank)
 
 void task_mark(const struct task_run *run, struct op *op)
 {
-    op->flags |= WIRE_F_TASK;
+    op->in_task = true;
     op->task = run->id;
     op->round = run->round;
 }

@@ -232,7 +232,7 @@ static int under_way(void)
 {
     int n = 0;
     for (const struct op *op = c.active; op; op = op->next)
-        n += (op->flags & WIRE_F_TASK) != 0;
+        n += op->in_task;
     return n;
 }
 
