@@ -235,7 +235,7 @@ static bool on_send(void *user, int member, uint64_t seq, const void *head, size
     struct keel_group *g = user;
     if (!coll_member_lives(g, member))
         return true;
-    struct parcel_tag tag = {PARCEL_ENGINE, g->creation ? WIRE_F_CREATING : 0, seq ? g : NULL, seq};
+    struct parcel_tag tag = {.kind = PARCEL_ENGINE, .creating = g->creation, .group = seq ? g : NULL, .seq = seq};
     return courier_send(g->client, group_rank(g->ranks, member), &tag, head, head_len, data, len);
 }
 
@@ -394,7 +394,7 @@ static void noted(struct client *c, int from, uint32_t kind, const void *data, u
     coll_wake_at(c, engine_deadline(g->engine));
 }
 
-void coll_received(struct client *c, int from, uint32_t kind, uint8_t flags, const void *data, size_t len, uint64_t now)
+void coll_received(struct client *c, int from, uint32_t kind, bool creating, const void *data, size_t len, uint64_t now)
 {
     uint64_t id;
     if (kind == PARCEL_SIGNAL) {
@@ -418,7 +418,7 @@ void coll_received(struct client *c, int from, uint32_t kind, uint8_t flags, con
         return;
     struct keel_group *g = coll_group_find(c, id);
     if (!g) {
-        coll_stray(c, id, from, flags & WIRE_F_CREATING, data, len);
+        coll_stray(c, id, from, creating, data, len);
         return;
     }
     int member = group_member_of(g->ranks, from);

@@ -186,7 +186,7 @@ void coll_free(struct client *c);
 void coll_see_views(struct client *c, uint64_t now);
 void coll_tick(struct client *c, uint64_t now);
 void coll_wake_at(struct client *c, uint64_t at);
-void coll_received(struct client *c, int from, uint32_t kind, uint8_t flags, const void *data, size_t len,
+void coll_received(struct client *c, int from, uint32_t kind, bool creating, const void *data, size_t len,
                    uint64_t now);
 /* As engine_place, of whichever group it is for. */
 bool coll_place(struct client *c, int from, const void *head, size_t total, size_t at, const void *data, size_t len,

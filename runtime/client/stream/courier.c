@@ -9,6 +9,7 @@
 #include "runtime/base/fault.h"
 #include "runtime/client/stream/courier_int.h"
 #include "runtime/client/stream/link.h"
+#include "runtime/wire/parcel.h"
 
 enum { PARCEL_OVERHEAD = 768 };
 
@@ -108,22 +109,25 @@ static bool post_over(struct tp_ep *ep, const struct wire *w, const void *head, 
     return status != KEEL_ERR_NOMEM;
 }
 
-/* False: there is no room now. */
-static bool post(struct client *c, int rank, const struct path *path, struct wire *w, const void *head, size_t head_len,
-                 const void *data, size_t len)
+/* False: there is no room now. The rest of m is said here: from whom, to whom, what is here of theirs. */
+static bool post(struct client *c, int rank, const struct path *path, struct msg_parcel *m, const void *head,
+                 size_t head_len, const void *data, size_t len)
 {
     struct stream *s = courier_stream(c, rank);
-    w->rank = (uint32_t)c->rank;
-    w->incarnation = c->incarnation;
-    w->a = parcel_to(rank, (uint32_t)(c->coll.life[rank].life - 1));
-    w->b = (int64_t)s->received;
-    w->len = (uint32_t)(head_len + len);
+    struct wire w;
+    m->rank = (uint32_t)c->rank;
+    m->incarnation = c->incarnation;
+    m->to = rank;
+    m->to_incarnation = (uint32_t)(c->coll.life[rank].life - 1);
+    m->received = s->received;
+    m->len = (uint32_t)(head_len + len);
+    msg_parcel_encode(m, &w);
     assert(path->place >= 0 || path->ep); /* path_to said so */
-    if (path->place < 0 && !post_over(path->ep, w, head, head_len, data, len)) {
+    if (path->place < 0 && !post_over(path->ep, &w, head, head_len, data, len)) {
         coll_wake_at(c, c->looked_at + COURIER_RETRY_FIRST_NS);
         return false;
     }
-    if (path->place >= 0 && !hall_send(c, path->place, w, head, head_len, data, len))
+    if (path->place >= 0 && !hall_send(c, path->place, &w, head, head_len, data, len))
         return false;
     s->told = s->received;
     s->ack_due = false;
@@ -161,25 +165,25 @@ static bool send_pieces(struct client *c, int rank, const struct path *path, con
     size_t head_len = from == 0 ? p->head_len : 0, at = from == 0 ? 0 : from - p->head_len;
     bool last = number + n == p->first + p->pieces;
     bool detour = path->ep && !courier_stream(c, rank)->direct && direct_up(c, rank); /* until all is acknowledged */
-    struct wire w = {.type = WIRE_PARCEL,
-                     .flags =
-                         (uint8_t)(p->tag.flags | (last && (p->borrowed || p->put_by || detour) ? WIRE_F_TELL : 0)),
-                     .seq = number,
-                     .offset = from,
-                     .identity = total,
-                     .step = p->tag.kind};
-    return post(c, rank, path, &w, p->head, head_len, p->data + at, to - from - head_len);
+    struct msg_parcel m = {.piece = number,
+                           .kind = p->tag.kind,
+                           .creating = p->tag.creating,
+                           .tell = p->tag.tell || (last && (p->borrowed || p->put_by || detour)),
+                           .total = total,
+                           .from = from};
+    return post(c, rank, path, &m, p->head, head_len, p->data + at, to - from - head_len);
 }
 
 static bool send_hollow(struct client *c, int rank, const struct path *path, const struct parcel *p, uint64_t number,
                         uint64_t n)
 {
-    struct wire w = {.type = WIRE_PARCEL,
-                     .flags = (uint8_t)(p->tag.flags | WIRE_F_HOLLOW | WIRE_F_TELL),
-                     .seq = number,
-                     .count = (uint32_t)n,
-                     .step = p->tag.kind};
-    return post(c, rank, path, &w, NULL, 0, NULL, 0);
+    struct msg_parcel m = {.piece = number,
+                           .kind = p->tag.kind,
+                           .creating = p->tag.creating,
+                           .tell = true,
+                           .hollow = true,
+                           .hollows = (uint32_t)n};
+    return post(c, rank, path, &m, NULL, 0, NULL, 0);
 }
 
 /* Of the parcel that is next, as many as go in one message. */
@@ -407,8 +411,8 @@ void courier_acknowledge(struct client *c, int rank, uint64_t now)
 {
     struct stream *s = courier_stream(c, rank);
     struct path path;
-    struct wire w = {.type = WIRE_PARCEL};
-    if (!path_to(c, rank, now, &path) || !post(c, rank, &path, &w, NULL, 0, NULL, 0))
+    struct msg_parcel nothing = {0};
+    if (!path_to(c, rank, now, &path) || !post(c, rank, &path, &nothing, NULL, 0, NULL, 0))
         s->ack_due = true;
 }
 
@@ -512,9 +516,9 @@ bool courier_lacks_connection(const struct client *c, int rank)
 void courier_wake(struct client *c, int rank)
 {
     struct path path = {-1, client_own_link(c)->way.ep};
-    struct wire w = {.type = WIRE_PARCEL};
+    struct msg_parcel nothing = {0};
     if (path.ep)
-        (void)post(c, rank, &path, &w, NULL, 0, NULL, 0);
+        (void)post(c, rank, &path, &nothing, NULL, 0, NULL, 0);
 }
 
 void courier_room(struct client *c, int rank, uint64_t now)

@@ -67,7 +67,8 @@ struct stream {
 
 struct parcel_tag {
     uint32_t kind;
-    uint8_t flags;
+    bool creating; /* of a group that is being created */
+    bool tell;     /* to be acknowledged at once */
     struct keel_group
         *group; /* with seq: who hears when data that were not copied are the caller's again; NULL: all is copied */
     uint64_t seq;

@@ -6,6 +6,8 @@
 #include "runtime/client/stream/courier_int.h"
 #include "runtime/client/stream/link.h"
 #include "runtime/client/stream/mail.h"
+#include "runtime/wire/kinds.h"
+#include "runtime/wire/parcel.h"
 
 /* The sender is told that the pieces from the next one on were not taken: it sends them again, later. A life that no
  * view seen here names yet is told after that view: until then the ways to the rank lead to the life before it.
@@ -19,11 +21,13 @@ static bool tell_refused(struct client *c, int rank, uint64_t life, uint64_t now
     struct tp_ep *ep = s->direct ? direct_up(c, rank) : NULL;
     if (!ep)
         ep = node >= 0 ? link_up(c, node, now) : NULL;
-    struct wire back = {.type = WIRE_PARCEL_BACK,
-                        .rank = (uint32_t)c->rank,
-                        .incarnation = c->incarnation,
-                        .a = parcel_to(rank, (uint32_t)(life - 1)),
-                        .seq = s->received + 1};
+    struct wire back;
+    msg_parcel_back_encode(&(struct msg_parcel){.rank = (uint32_t)c->rank,
+                                                .incarnation = c->incarnation,
+                                                .to = rank,
+                                                .to_incarnation = (uint32_t)(life - 1),
+                                                .piece = s->received + 1},
+                           &back);
     return ep && tp_send(ep, &back, sizeof back, NULL, 0, NULL) == KEEL_OK;
 }
 
@@ -46,15 +50,15 @@ static void refuse(struct client *c, int rank, uint64_t life, uint64_t now)
     courier_retry_refusal(c, rank, now);
 }
 
-static void returned(struct client *c, const struct wire *w, uint64_t now)
+static void returned(struct client *c, const struct msg_parcel *p, uint64_t now)
 {
-    bool own = w->rank == (uint32_t)c->rank && w->incarnation == c->incarnation;
-    int64_t who = own ? w->a : parcel_to((int)w->rank, w->incarnation);
-    int rank = parcel_rank(who);
-    if (rank < 0 || rank >= c->size || (uint64_t)parcel_incarnation(who) + 1 != c->coll.life[rank].life)
+    bool own = p->rank == (uint32_t)c->rank && p->incarnation == c->incarnation;
+    int rank = own ? p->to : (int)p->rank;
+    uint32_t incarnation = own ? p->to_incarnation : p->incarnation;
+    if (rank < 0 || rank >= c->size || (uint64_t)incarnation + 1 != c->coll.life[rank].life)
         return;
     struct stream *s = courier_stream(c, rank);
-    if (w->seq > s->sent || s->sent == s->acked)
+    if (p->piece > s->sent || s->sent == s->acked)
         return;
     courier_rewind(
         s); /* what followed was not taken either; so also if the piece itself has come another way meanwhile */
@@ -66,49 +70,49 @@ static void returned(struct client *c, const struct wire *w, uint64_t now)
 _Static_assert((COURIER_PIECE - ENGINE_HEAD) % ENGINE_PIECE_UNIT == 0 && COURIER_PIECE % ENGINE_PIECE_UNIT == 0,
                "pieces of data");
 
-static uint64_t pieces_of(const struct wire *w)
+static uint64_t pieces_of(const struct msg_parcel *p)
 {
-    return w->len ? ((uint64_t)w->len + COURIER_PIECE - 1) / COURIER_PIECE : 1;
+    return p->len ? ((uint64_t)p->len + COURIER_PIECE - 1) / COURIER_PIECE : 1;
 }
 
 /* The first pieces of a message of a collective that waits for just this one: there is no need to gather it. */
-static bool place_first(struct client *c, const struct wire *w, const uint8_t *body, uint64_t now)
+static bool place_first(struct client *c, const struct msg_parcel *p, const uint8_t *body, uint64_t now)
 {
-    int from = (int)w->rank;
+    int from = (int)p->rank;
     struct stream *s = courier_stream(c, from);
-    if (w->step != PARCEL_ENGINE || w->len <= ENGINE_HEAD || w->identity < w->len ||
-        !coll_place(c, from, body, w->identity - ENGINE_HEAD, 0, body + ENGINE_HEAD, w->len - ENGINE_HEAD, now))
+    if (p->kind != PARCEL_ENGINE || p->len <= ENGINE_HEAD || p->total < p->len ||
+        !coll_place(c, from, body, p->total - ENGINE_HEAD, 0, body + ENGINE_HEAD, p->len - ENGINE_HEAD, now))
         return false;
     free(s->whole);
     s->whole = NULL;
     s->dropping = false;
     memcpy(s->first, body, ENGINE_HEAD);
     s->placed = true;
-    s->whole_len = w->identity;
-    s->whole_have = w->len;
-    s->received += pieces_of(w);
+    s->whole_len = p->total;
+    s->whole_have = p->len;
+    s->received += pieces_of(p);
     return true;
 }
 
-static bool place_next(struct client *c, const struct wire *w, const uint8_t *body, uint64_t now)
+static bool place_next(struct client *c, const struct msg_parcel *p, const uint8_t *body, uint64_t now)
 {
-    int from = (int)w->rank;
+    int from = (int)p->rank;
     struct stream *s = courier_stream(c, from);
-    if (w->identity != s->whole_len || w->offset != s->whole_have || w->len > s->whole_len - s->whole_have)
+    if (p->total != s->whole_len || p->from != s->whole_have || p->len > s->whole_len - s->whole_have)
         return false; /* no piece of a sender of ours */
-    s->whole_have += w->len;
+    s->whole_have += p->len;
     s->placed = s->whole_have < s->whole_len;
-    s->received += pieces_of(w);
-    (void)coll_place(c, from, s->first, s->whole_len - ENGINE_HEAD, w->offset - ENGINE_HEAD, body, w->len, now);
+    s->received += pieces_of(p);
+    (void)coll_place(c, from, s->first, s->whole_len - ENGINE_HEAD, p->from - ENGINE_HEAD, body, p->len, now);
     return true;
 }
 
 /* Who waits for it has come meanwhile. */
-static bool place_rest(struct client *c, const struct wire *w, const uint8_t *body, uint64_t now)
+static bool place_rest(struct client *c, const struct msg_parcel *p, const uint8_t *body, uint64_t now)
 {
-    int from = (int)w->rank;
+    int from = (int)p->rank;
     struct stream *s = courier_stream(c, from);
-    if (!s->whole || w->step != PARCEL_ENGINE || s->whole_have <= ENGINE_HEAD ||
+    if (!s->whole || p->kind != PARCEL_ENGINE || s->whole_have <= ENGINE_HEAD ||
         !coll_place(c, from, s->whole, s->whole_len - ENGINE_HEAD, 0, s->whole + ENGINE_HEAD,
                     s->whole_have - ENGINE_HEAD, now))
         return false;
@@ -116,84 +120,84 @@ static bool place_rest(struct client *c, const struct wire *w, const uint8_t *bo
     free(s->whole);
     s->whole = NULL;
     s->placed = true;
-    return place_next(c, w, body, now);
+    return place_next(c, p, body, now);
 }
 
 /* What is whole with these pieces: a user's message must be kept, one of a collective may have to be answered with a note. */
-static bool can_be_kept(struct client *c, const struct wire *w)
+static bool can_be_kept(struct client *c, const struct msg_parcel *p)
 {
-    if (w->offset + w->len != w->identity)
+    if (p->from + p->len != p->total)
         return true;
-    return w->step == PARCEL_MAIL ? mail_room(c, w->identity) : w->step != PARCEL_ENGINE || courier_reserve(c);
+    return p->kind == PARCEL_MAIL ? mail_room(c, p->total) : p->kind != PARCEL_ENGINE || courier_reserve(c);
 }
 
 /* The pieces that are next. False: there is no memory for them now. */
-static bool take(struct client *c, const struct wire *w, const void *body, uint64_t now)
+static bool take(struct client *c, const struct msg_parcel *p, const void *body, uint64_t now)
 {
-    int from = (int)w->rank;
+    int from = (int)p->rank;
     struct stream *s = courier_stream(c, from);
-    if (!can_be_kept(c, w))
+    if (!can_be_kept(c, p))
         return false;
-    if (w->offset == 0 && w->identity == w->len) {
-        s->received += pieces_of(w);
-        coll_received(c, from, w->step, w->flags, body, w->len, now);
+    if (p->from == 0 && p->total == p->len) {
+        s->received += pieces_of(p);
+        coll_received(c, from, p->kind, p->creating, body, p->len, now);
         return true;
     }
-    if (w->offset == 0 && place_first(c, w, body, now))
+    if (p->from == 0 && place_first(c, p, body, now))
         return true;
-    if (w->offset > 0 && s->placed)
-        return place_next(c, w, body, now);
-    if (w->offset > 0 && place_rest(c, w, body, now))
+    if (p->from > 0 && s->placed)
+        return place_next(c, p, body, now);
+    if (p->from > 0 && place_rest(c, p, body, now))
         return true;
-    if (w->offset == 0) {
+    if (p->from == 0) {
         s->placed = false;
         free(s->whole);
-        s->whole = malloc(w->identity);
-        s->whole_len = w->identity;
+        s->whole = malloc(p->total);
+        s->whole_len = p->total;
         s->whole_have = 0;
-        s->dropping = !s->whole && coll_starved(c, from, w->step, body, w->len, now);
+        s->dropping = !s->whole && coll_starved(c, from, p->kind, body, p->len, now);
     }
     if (!s->whole && !s->dropping)
         return false;
-    if (w->identity != s->whole_len || w->offset != s->whole_have || w->len > s->whole_len - s->whole_have)
+    if (p->total != s->whole_len || p->from != s->whole_have || p->len > s->whole_len - s->whole_have)
         return false; /* no piece of a sender of ours */
     if (s->whole)
-        memcpy(s->whole + s->whole_have, body, w->len);
-    s->whole_have += w->len;
-    s->received += pieces_of(w);
+        memcpy(s->whole + s->whole_have, body, p->len);
+    s->whole_have += p->len;
+    s->received += pieces_of(p);
     if (s->whole && s->whole_have == s->whole_len) {
         uint8_t *whole = s->whole;
         s->whole = NULL;
-        coll_received(c, from, w->step, w->flags, whole, s->whole_len, now);
+        coll_received(c, from, p->kind, p->creating, whole, s->whole_len, now);
         free(whole);
     }
     return true;
 }
 
 /* Of pieces that came together some may be here: they came one by one before, another way. */
-static const uint8_t *without_known(const struct stream *s, struct wire *w, const uint8_t *body)
+static const uint8_t *without_known(const struct stream *s, struct msg_parcel *p, const uint8_t *body)
 {
-    uint64_t known = w->seq <= s->received ? s->received + 1 - w->seq : 0;
-    if (!known || known >= pieces_of(w))
+    uint64_t known = p->piece <= s->received ? s->received + 1 - p->piece : 0;
+    if (!known || known >= pieces_of(p))
         return body;
-    w->seq += known;
-    w->offset += known * COURIER_PIECE;
-    w->len -= (uint32_t)known * COURIER_PIECE;
+    p->piece += known;
+    p->from += known * COURIER_PIECE;
+    p->len -= (uint32_t)known * COURIER_PIECE;
     return body + known * COURIER_PIECE;
 }
 
 /* Where a message holds several pieces many are on their way. */
-static uint64_t told_after(const struct wire *w)
+static uint64_t told_after(const struct msg_parcel *p)
 {
-    return (pieces_of(w) > 1 ? COURIER_WINDOW_DIRECT / 2 : COURIER_WINDOW) / 4;
+    return (pieces_of(p) > 1 ? COURIER_WINDOW_DIRECT / 2 : COURIER_WINDOW) / 4;
 }
 
 /* What has come of the message is of no use. */
-static void skip_hollow(struct client *c, int from, const struct wire *w, uint64_t now)
+static void skip_hollow(struct client *c, int from, const struct msg_parcel *p, uint64_t now)
 {
     struct stream *s = courier_stream(c, from);
-    uint64_t last = w->seq + w->count - 1;
-    if (w->count && w->seq <= s->received + 1 && last > s->received) {
+    uint64_t last = p->piece + p->hollows - 1;
+    if (p->hollows && p->piece <= s->received + 1 && last > s->received) {
         free(s->whole);
         s->whole = NULL;
         s->dropping = s->placed = false;
@@ -201,45 +205,49 @@ static void skip_hollow(struct client *c, int from, const struct wire *w, uint64
         s->refused = s->refused == c->coll.life[from].life ? 0 : s->refused;
         s->refusal_due = s->refusal_due && s->refused;
     }
-    if (w->seq <= s->received)
+    if (p->piece <= s->received)
         courier_acknowledge(c, from, now);
 }
 
 void courier_receive(struct client *c, const struct wire *w, const void *body, size_t len, uint64_t now)
 {
-    if (len != w->len || w->rank >= (uint32_t)c->size || c->fatal != KEEL_OK || c->coll.broken != KEEL_OK)
+    struct msg_parcel p;
+    if (len != w->len || !wire_is_known(w, WIRE_TO_RANK) || c->fatal != KEEL_OK || c->coll.broken != KEEL_OK)
+        return;
+    msg_parcel_decode(w, &p);
+    if (p.rank >= (uint32_t)c->size)
         return;
     coll_see_views(c, now);
     if (w->type == WIRE_PARCEL_BACK) {
-        returned(c, w, now);
+        returned(c, &p, now);
         return;
     }
-    if (w->type != WIRE_PARCEL || w->a != parcel_to(c->rank, c->incarnation))
+    if (w->type != WIRE_PARCEL || p.to != c->rank || p.to_incarnation != c->incarnation)
         return;
-    int from = (int)w->rank;
-    uint64_t life = (uint64_t)w->incarnation + 1;
-    if (w->seq && life > c->coll.life[from].newest)
+    int from = (int)p.rank;
+    uint64_t life = (uint64_t)p.incarnation + 1;
+    if (p.piece && life > c->coll.life[from].newest)
         refuse(c, from, life, now); /* a view that is still to come here names it */
     if (life != c->coll.life[from].life)
         return;
     struct stream *s = courier_stream(c, from);
-    courier_acknowledged(c, from, (uint64_t)w->b, now);
-    if (!w->seq)
+    courier_acknowledged(c, from, p.received, now);
+    if (!p.piece)
         return;
-    if (w->flags & WIRE_F_HOLLOW) {
-        skip_hollow(c, from, w, now);
+    if (p.hollow) {
+        skip_hollow(c, from, &p, now);
         return;
     }
-    struct wire next = *w;
-    body = without_known(s, &next, body);
-    bool again = next.seq <= s->received;
-    if (next.seq == s->received + 1) {
-        bool taken = take(c, &next, body, now);
+    uint64_t often = told_after(&p);
+    body = without_known(s, &p, body);
+    bool again = p.piece <= s->received;
+    if (p.piece == s->received + 1) {
+        bool taken = take(c, &p, body, now);
         s->refused = s->refused == life ? 0 : s->refused;
         s->refusal_due = s->refusal_due && s->refused;
         if (!taken)
             refuse(c, from, life, now);
     }
-    if (again || (s->received != s->told && (w->flags & WIRE_F_TELL)) || s->received - s->told >= told_after(w))
+    if (again || (s->received != s->told && p.tell) || s->received - s->told >= often)
         courier_acknowledge(c, from, now);
 }

@@ -9,6 +9,7 @@
 #include "runtime/net/hello.h"
 #include "runtime/client/client.h"
 #include "runtime/client/stream/link.h"
+#include "runtime/wire/parcel.h"
 
 #define FIRST_NS KEEL_NS_PER_MS
 #define MAX_NS KEEL_NS_PER_S
@@ -178,10 +179,12 @@ static void closed(struct client *c, struct direct *d, keel_status why, uint64_t
 static void take(struct client *c, const struct direct *d, const struct tp_event *e, uint64_t now)
 {
     struct wire w;
+    struct msg_parcel p;
     if (e->len < sizeof w)
         return;
     memcpy(&w, e->data, sizeof w);
-    if (w.rank != (uint32_t)d->link.rank || (w.type != WIRE_PARCEL && w.type != WIRE_PARCEL_BACK)) {
+    msg_parcel_decode(&w, &p);
+    if (p.rank != (uint32_t)d->link.rank || (w.type != WIRE_PARCEL && w.type != WIRE_PARCEL_BACK)) {
         log_error("rank %d sends what no rank sends", d->link.rank);
         return;
     }

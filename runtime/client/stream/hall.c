@@ -4,6 +4,7 @@
 
 #include "runtime/base/log.h"
 #include "runtime/client/client.h"
+#include "runtime/wire/parcel.h"
 
 enum { BATCH = 64 }; /* messages of one sender at a time */
 
@@ -84,8 +85,12 @@ static void take(struct client *c, int place, uint64_t now)
     int taken = 0;
     for (; taken < BATCH && (got = ring_take(rx, h->buffer, sizeof h->buffer, &len)) == RING_OK; taken++) {
         struct wire w;
-        memcpy(&w, h->buffer, len < sizeof w ? 0 : sizeof w);
-        if (len >= sizeof w && w.rank == (uint32_t)h->rank[place] && w.incarnation == 0)
+        struct msg_parcel p;
+        if (len < sizeof w)
+            continue;
+        memcpy(&w, h->buffer, sizeof w);
+        msg_parcel_decode(&w, &p);
+        if (p.rank == (uint32_t)h->rank[place] && p.incarnation == 0)
             courier_receive(c, &w, h->buffer + sizeof w, len - sizeof w, now);
     }
     if (got == RING_BROKEN || (got == RING_NONE && len)) { /* longer than any message here */

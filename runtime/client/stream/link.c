@@ -7,6 +7,7 @@
 #include "runtime/net/hello.h"
 #include "runtime/client/client.h"
 #include "runtime/client/stream/link.h"
+#include "runtime/wire/kinds.h"
 
 enum {
     ASK_EVERY_NS = 200000000,
@@ -188,7 +189,7 @@ void link_event(struct link *l, const struct tp_event *e, uint64_t now)
         courier_link_lost(c, l->node);
         break;
     case TP_RECV:
-        if (e->len >= sizeof(struct wire))
+        if (wire_bytes(e->data, e->len) && wire_is_known(e->data, WIRE_TO_RANK))
             take(c, e->data, e->len - sizeof(struct wire), now);
         break;
     default:

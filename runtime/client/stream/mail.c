@@ -177,7 +177,7 @@ keel_status mail_send(struct client *c, int rank, uint32_t tag, const void *data
 static void ask_to_acknowledge(struct client *c, int r)
 {
     struct mail_peer *p = &c->mail.peer[r];
-    struct parcel_tag t = {.kind = PARCEL_MAIL_TAKEN, .flags = WIRE_F_TELL};
+    struct parcel_tag t = {.kind = PARCEL_MAIL_TAKEN, .tell = true};
     p->asked = courier_offer(c, r, &t, &p->taken, sizeof p->taken, NULL, 0);
     p->last = c->coll.stream[r].next;
 }
