@@ -80,5 +80,5 @@ void job_run(struct job *j)
     job_waits_end(j);
     news_fini(&j->news);
     free(j->names);
-    free(j->why);
+    free(j->verdict.why);
 }

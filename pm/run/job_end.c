@@ -19,42 +19,43 @@ enum {
 
 void job_decide(struct job *j, int code, const char *why)
 {
-    if (j->decided)
+    struct verdict *v = &j->verdict;
+    if (v->decided)
         return;
-    j->decided = j->final = true;
-    j->code = code;
-    j->why = pm_strdup(why ? why : "");
-    if (*j->why)
-        job_say(j, "%s", j->why);
+    v->decided = v->final = true;
+    v->code = code;
+    v->why = pm_strdup(why ? why : "");
+    if (*v->why)
+        job_say(j, "%s", v->why);
 }
 
-void job_hear_end(struct job *j, int code, const char *why, bool own)
+void verdict_hear(struct verdict *v, int code, const char *why, bool own)
 {
-    if (j->final || (j->decided && (j->why_own || !(own || (j->code == 0 && code != 0)))))
+    if (v->final || (v->decided && (v->why_own || !(own || (v->code == 0 && code != 0)))))
         return;
-    j->decided = true;
-    j->code = code;
-    j->why_own = own;
-    free(j->why);
-    j->why = pm_strdup(why ? why : "");
+    v->decided = true;
+    v->code = code;
+    v->why_own = own;
+    free(v->why);
+    v->why = pm_strdup(why ? why : "");
 }
 
 static void fail_without_output(struct job *j)
 {
-    if (j->code == 0 && j->output_failed)
-        j->code = 1;
+    if (j->verdict.code == 0 && j->io.failed)
+        j->verdict.code = 1;
 }
 
 /* Everything has been heard. */
 static void report_end(struct job *j)
 {
-    if (!j->final && j->why && *j->why)
-        job_say(j, "%s", j->why);
+    if (!j->verdict.final && j->verdict.why && *j->verdict.why)
+        job_say(j, "%s", j->verdict.why);
     fail_without_output(j);
-    job_event(j, "over", json_pack("{s:i, s:o}", "code", j->code, "why", codec_text(j->why)));
+    job_event(j, "over", json_pack("{s:i, s:o}", "code", j->verdict.code, "why", codec_text(j->verdict.why)));
     job_io_flush_events(j);
     fail_without_output(j); /* an event may be what could not be written */
-    news_over(&j->news, j->code);
+    news_over(&j->news, j->verdict.code);
 }
 
 bool job_is_left(const struct job *j, int node)
@@ -65,7 +66,7 @@ bool job_is_left(const struct job *j, int node)
 /* Nobody is in a hurry, and the rest of what the node has to say will come, or may. */
 static bool waits_for(struct job *j, int node)
 {
-    return !j->final && job_link_waits(j, node);
+    return !j->verdict.final && job_link_waits(j, node);
 }
 
 static void tell_rest(struct job *j, int node)
@@ -90,7 +91,7 @@ static void tell_silent(struct job *j, int node)
         job_say(j, "%s is still out of reach; the rest of its output is lost", name);
     else
         job_say(j, "%s does not answer and may still have processes of the job", name);
-    j->output_failed |= n->rest_told;
+    j->io.failed |= n->rest_told;
 }
 
 static void ending_passed(uv_timer_t *timer)
@@ -124,8 +125,8 @@ void job_begin_end(struct job *j)
     stdin_feed_stop(&j->feed);
     uv_timer_stop(&j->limit);
     uv_timer_stop(&j->doubt);
-    if (j->waits.node) /* else the job has not begun */
-        uv_timer_stop(&j->waiting);
+    if (j->wait.table.node) /* else the job has not begun */
+        uv_timer_stop(&j->wait.timer);
     uv_timer_start(&j->deadline, ending_passed, ENDING_MS, 0);
 }
 
@@ -135,7 +136,7 @@ void job_use_force(struct job *j)
         return;
     job_begin_end(j);
     j->forced = true;
-    job_send_all_json(j, MSG_STOP, json_pack("{s:i, s:s, s:b}", "code", j->code, "why", "", "hard", 1));
+    job_send_all_json(j, MSG_STOP, json_pack("{s:i, s:s, s:b}", "code", j->verdict.code, "why", "", "hard", 1));
     launch_signal(j->launch, SIGTERM);
     for (int i = 0; i < j->total; i++)
         if (j->nodes[i].phase == NODE_AWAITED)
@@ -162,8 +163,8 @@ void job_reader_gone(struct job *j)
 {
     if (j->phase == JOB_RUNNING)
         job_stop(j, 128 + SIGPIPE, NULL);
-    else if (j->code == 0)
-        j->code = 128 + SIGPIPE, j->decided = j->final = true;
+    else if (j->verdict.code == 0)
+        j->verdict.code = 128 + SIGPIPE, j->verdict.decided = j->verdict.final = true;
 }
 
 void job_output_lost(struct job *j, const char *why)

@@ -30,7 +30,7 @@ static void on_ready(struct job *j, int node, const json_t *m)
         log_warn("node %d: a ready message without blob, host or port", node);
         return;
     }
-    if (!codec_int(m, "round", 0, INT32_MAX, &round) || round != j->round)
+    if (!codec_int(m, "round", 0, INT32_MAX, &round) || round != j->round.number)
         return; /* of a description that does not count any more */
     j->nodes[node].phase = NODE_READY;
     j->nodes[node].ready = json_deep_copy(m);
@@ -45,7 +45,7 @@ static void on_over(struct job *j, int node, const json_t *m)
     codec_int(m, "code", 0, 255, &code);
     j->nodes[node].phase = NODE_OVER;
     FAULT_POINT("run.over");
-    job_hear_end(j, (int)code, why, json_is_true(json_object_get(m, "own")));
+    verdict_hear(&j->verdict, (int)code, why, json_is_true(json_object_get(m, "own")));
     job_begin_end(j);
     job_end_if_all_gone(j);
 }
@@ -158,7 +158,7 @@ static void on_lost(struct job *j, int node, const json_t *m)
     char name[128];
     long long bytes = 0;
     codec_int(m, "bytes", 1, INT64_MAX, &bytes);
-    j->output_failed = true;
+    j->io.failed = true;
     job_say(j, "%s was out of reach for more than %d s: %lld bytes of its output are lost",
             job_node_name(j, node, name, sizeof name), j->options->console_s, bytes);
 }

@@ -24,27 +24,27 @@ enum {
 
 static void events_lost(struct job *j, const char *why)
 {
-    if (!j->events_failed)
+    if (!j->io.events_failed)
         job_say(j, "cannot write the event log: %s; the rest of it is lost", why);
-    j->events_failed = j->output_failed = true;
+    j->io.events_failed = j->io.failed = true;
 }
 
 void job_event_line(struct job *j, const char *line, size_t len)
 {
-    if (!j->has_events || j->events_failed)
+    if (!j->io.has_events || j->io.events_failed)
         return;
-    if (sink_queued(&j->events) > EVENTS_MAX) {
+    if (sink_queued(&j->io.events) > EVENTS_MAX) {
         events_lost(j, "its reader stands still");
         return;
     }
     char *whole = pm_printf("%.*s\n", (int)len, line);
-    sink_write(&j->events, whole, strlen(whole));
+    sink_write(&j->io.events, whole, strlen(whole));
     free(whole);
 }
 
 void job_io_flush_events(struct job *j)
 {
-    if (j->has_events && !j->events_failed && !sink_flush(&j->events, PATIENCE_MS))
+    if (j->io.has_events && !j->io.events_failed && !sink_flush(&j->io.events, PATIENCE_MS))
         events_lost(j, "its reader stands still");
 }
 
@@ -55,7 +55,7 @@ void job_event(struct job *j, const char *event, json_t *members)
         json_object_update_missing(line, members);
         json_decref(members);
     }
-    char *text = j->has_events ? json_dumps(line, JSON_COMPACT) : NULL;
+    char *text = j->io.has_events ? json_dumps(line, JSON_COMPACT) : NULL;
     if (text)
         job_event_line(j, text, strlen(text));
     free(text);
@@ -75,14 +75,14 @@ void job_say(struct job *j, const char *fmt, ...)
     if (n > (int)sizeof line - 2)
         n = sizeof line - 2;
     line[n++] = '\n';
-    sink_write(j->err, line, (size_t)n);
+    sink_write(j->io.err, line, (size_t)n);
 }
 
 /* A label begins each line. A line that another rank has left open ends first. */
-static void write_labelled(struct job *j, int stream, int rank, int node, const uint8_t *p, size_t len)
+static void write_labelled(struct job_io *io, int stream, int rank, int node, const uint8_t *p, size_t len)
 {
-    struct sink *s = stream ? j->err : j->out;
-    struct job_line *at = &j->at[stream];
+    struct sink *s = stream ? io->err : io->out;
+    struct job_line *at = &io->at[stream];
     struct bytes out = {0};
     char label[32];
     int n =
@@ -110,7 +110,7 @@ static void give_back(struct job *j, int node, int stream)
 {
     uint8_t body[8];
     struct job_node *n = &j->nodes[node];
-    if (n->owed[stream] < (size_t)j->window / 4)
+    if (n->owed[stream] < (size_t)j->io.window / 4)
         return;
     put_u32(body, (uint32_t)stream);
     put_u32(body + 4, (uint32_t)n->owed[stream]);
@@ -123,7 +123,7 @@ static void sink_drained(struct sink *s)
     struct job *j = s->user;
     for (int i = 0; j->nodes && i < j->total; i++)
         for (int stream = 0; stream < 2; stream++)
-            if (s == (stream ? j->err : j->out))
+            if (s == (stream ? j->io.err : j->io.out))
                 give_back(j, i, stream);
 }
 
@@ -135,9 +135,9 @@ static void sink_failed(struct sink *s, int error)
         job_reader_gone(j);
         return;
     }
-    j->output_failed = true;
-    snprintf(why, sizeof why, "cannot write standard %s: %s; the rest of it is lost", s == j->out ? "output" : "error",
-             strerror(error));
+    j->io.failed = true;
+    snprintf(why, sizeof why, "cannot write standard %s: %s; the rest of it is lost",
+             s == j->io.out ? "output" : "error", strerror(error));
     if (error == EIO)
         job_say(j, "%s", why); /* a terminal that is gone: whether the job ends with it is SIGHUP's matter */
     else
@@ -152,7 +152,7 @@ static void events_failed(struct sink *s, int error)
 static void log_line(void *user, const char *line, size_t len)
 {
     const struct job *j = user;
-    sink_write(j->err, line, len);
+    sink_write(j->io.err, line, len);
 }
 
 static bool is_one_file(int a, int b)
@@ -164,37 +164,37 @@ static bool is_one_file(int a, int b)
 
 void job_io_open(struct job *j, const char *event_log)
 {
-    j->has_events = event_log != NULL;
-    j->events.fd = -1;
+    j->io.has_events = event_log != NULL;
+    j->io.events.fd = -1;
     if (!event_log)
         return;
     /* a fifo that nobody reads is waited for elsewhere */
-    j->events.fd = open(event_log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, 0666);
-    if (j->events.fd >= 0)
-        fcntl(j->events.fd, F_SETFL, fcntl(j->events.fd, F_GETFL) & ~O_NONBLOCK);
+    j->io.events.fd = open(event_log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, 0666);
+    if (j->io.events.fd >= 0)
+        fcntl(j->io.events.fd, F_SETFL, fcntl(j->io.events.fd, F_GETFL) & ~O_NONBLOCK);
     else if (errno != ENXIO)
         pm_quit(2, "cannot write %s: %s", event_log, strerror(errno));
 }
 
 void job_io_init(struct job *j)
 {
-    int events = j->events.fd, total = j->options->job.nodes + j->options->job.spares, most = AHEAD_MAX / 2 / total;
-    j->window = most > OUTPUT_WINDOW_MAX ? OUTPUT_WINDOW_MAX : most < OUTPUT_WINDOW ? OUTPUT_WINDOW : most;
-    j->out = j->err = &j->sinks[0];
-    sink_init(j->out, &j->loop, STDOUT_FILENO);
+    int events = j->io.events.fd, total = j->options->job.nodes + j->options->job.spares, most = AHEAD_MAX / 2 / total;
+    j->io.window = most > OUTPUT_WINDOW_MAX ? OUTPUT_WINDOW_MAX : most < OUTPUT_WINDOW ? OUTPUT_WINDOW : most;
+    j->io.out = j->io.err = &j->io.sinks[0];
+    sink_init(j->io.out, &j->loop, STDOUT_FILENO);
     if (!is_one_file(STDOUT_FILENO, STDERR_FILENO)) {
-        j->err = &j->sinks[1];
-        sink_init(j->err, &j->loop, STDERR_FILENO);
+        j->io.err = &j->io.sinks[1];
+        sink_init(j->io.err, &j->loop, STDERR_FILENO);
     }
-    j->out->user = j->err->user = j;
-    j->out->drained = j->err->drained = sink_drained;
-    j->out->failed = j->err->failed = sink_failed;
-    if (j->has_events && events >= 0)
-        sink_init(&j->events, &j->loop, events);
-    else if (j->has_events)
-        sink_init_fifo(&j->events, &j->loop, j->options->event_log);
-    j->events.user = j;
-    j->events.failed = events_failed;
+    j->io.out->user = j->io.err->user = j;
+    j->io.out->drained = j->io.err->drained = sink_drained;
+    j->io.out->failed = j->io.err->failed = sink_failed;
+    if (j->io.has_events && events >= 0)
+        sink_init(&j->io.events, &j->loop, events);
+    else if (j->io.has_events)
+        sink_init_fifo(&j->io.events, &j->loop, j->options->event_log);
+    j->io.events.user = j;
+    j->io.events.failed = events_failed;
     log_to(log_line, j);
 }
 
@@ -203,10 +203,10 @@ void job_output(struct job *j, int node, const uint8_t *body, size_t len)
     if (len < OUTPUT_HEADER)
         return;
     int from = (int)get_u32(body), rank = (int)get_u32(body + 4), stream = get_u32(body + 8) == 2;
-    struct sink *s = stream ? j->err : j->out;
+    struct sink *s = stream ? j->io.err : j->io.out;
     len -= OUTPUT_HEADER;
     if (j->options->label)
-        write_labelled(j, stream, rank, from, body + OUTPUT_HEADER, len);
+        write_labelled(&j->io, stream, rank, from, body + OUTPUT_HEADER, len);
     else
         sink_write(s, body + OUTPUT_HEADER, len);
     if (node < 0)
@@ -219,8 +219,8 @@ void job_output(struct job *j, int node, const uint8_t *body, size_t len)
 int job_io_finish(struct job *j)
 {
     int patience = j->signals_seen ? PATIENCE_MS : -1; /* as any program waits for its reader */
-    sink_flush(j->out, patience);
-    sink_flush(j->err, patience);
+    sink_flush(j->io.out, patience);
+    sink_flush(j->io.err, patience);
     log_to(NULL, NULL);
-    return j->code == 0 && j->output_failed ? 1 : j->code;
+    return j->verdict.code == 0 && j->io.failed ? 1 : j->verdict.code;
 }

@@ -117,7 +117,7 @@ static void ask(struct job *j, int node)
     struct asking *a = pm_alloc(sizeof *a);
     *a = (struct asking){j, node};
     n->asking = a;
-    const struct session_key secret = {.id = SESSION_OF_JOB, .secret = j->secret};
+    const struct session_key secret = {.id = SESSION_OF_JOB, .secret = j->door.secret};
     conn_connect(&j->loop, NULL, json_string_value(json_object_get(n->ready, "host")),
                  (int)json_integer_value(json_object_get(n->ready, "port")), j->id, &secret, ASK_MS, &events, a);
 }
@@ -126,15 +126,15 @@ static void ask(struct job *j, int node)
 static void tell_cut(struct job *j, int count, int node)
 {
     char name[128];
-    if (count <= j->cut_told || (j->cut_told && uv_now(&j->loop) - j->cut_told_ms < TELL_AGAIN_MS))
+    if (count <= j->cuts.told || (j->cuts.told && uv_now(&j->loop) - j->cuts.told_ms < TELL_AGAIN_MS))
         return;
     if (count == 1)
         job_say(j, "%s is out of reach from here; the job goes on, and what it writes waits",
                 news_node(&j->news, node, name, sizeof name));
     else
         job_say(j, "%d nodes are out of reach from here; the job goes on, and what they write waits", count);
-    j->cut_told = count;
-    j->cut_told_ms = uv_now(&j->loop);
+    j->cuts.told = count;
+    j->cuts.told_ms = uv_now(&j->loop);
 }
 
 static bool is_cut(const struct job_node *n)
@@ -174,10 +174,10 @@ void job_link_settled(struct job *j)
             return;
         lost = lost || (!n->conn && n->cut_ms && n->phase == NODE_LOST);
     }
-    if (j->cut_told && !lost)
+    if (j->cuts.told && !lost)
         job_say(j, "all nodes are in reach again");
-    j->cut_told = 0;
-    uv_timer_stop(&j->looks);
+    j->cuts.told = 0;
+    uv_timer_stop(&j->cuts.looks);
 }
 
 void job_link_cut(struct job *j, int node, const char *why)
@@ -190,8 +190,8 @@ void job_link_cut(struct job *j, int node, const char *why)
     link_down(&n->link);
     n->cut_ms = uv_now(&j->loop);
     n->refusals = 0;
-    if (!uv_is_active((uv_handle_t *)&j->looks))
-        uv_timer_start(&j->looks, look, 0, LOOK_MS);
+    if (!uv_is_active((uv_handle_t *)&j->cuts.looks))
+        uv_timer_start(&j->cuts.looks, look, 0, LOOK_MS);
 }
 
 bool job_link_resume(struct job *j, int node, struct pm_conn *conn, uint64_t received)
@@ -214,6 +214,6 @@ bool job_link_resume(struct job *j, int node, struct pm_conn *conn, uint64_t rec
 
 void job_link_begin(struct job *j)
 {
-    uv_timer_init(&j->loop, &j->looks);
-    j->looks.data = j;
+    uv_timer_init(&j->loop, &j->cuts.looks);
+    j->cuts.looks.data = j;
 }

@@ -28,31 +28,31 @@ struct peer {
 
 /* ---- connections that have not proved to belong to the job ---- */
 
-static void strangers_add(struct job *j, struct peer *peer)
+static void strangers_add(struct strangers *s, struct peer *peer)
 {
-    peer->older = j->newest_stranger;
+    peer->older = s->newest;
     if (peer->older)
         peer->older->newer = peer;
     else
-        j->oldest_stranger = peer;
-    j->newest_stranger = peer;
-    j->strangers++;
+        s->oldest = peer;
+    s->newest = peer;
+    s->count++;
 }
 
-static void strangers_remove(struct job *j, struct peer *peer)
+static void strangers_remove(struct strangers *s, struct peer *peer)
 {
-    *(peer->older ? &peer->older->newer : &j->oldest_stranger) = peer->newer;
-    *(peer->newer ? &peer->newer->older : &j->newest_stranger) = peer->older;
+    *(peer->older ? &peer->older->newer : &s->oldest) = peer->newer;
+    *(peer->newer ? &peer->newer->older : &s->newest) = peer->older;
     peer->newer = peer->older = NULL;
-    j->strangers--;
+    s->count--;
 }
 
 /* The oldest one of the address that has most: members prove themselves at once. */
-static struct peer *surplus_stranger(const struct job *j)
+static struct peer *surplus_stranger(const struct strangers *s)
 {
     struct peer *worst = NULL;
     int most = 0;
-    for (struct peer *p = j->oldest_stranger; p; p = p->newer) {
+    for (struct peer *p = s->oldest; p; p = p->newer) {
         int here = 0;
         for (struct peer *q = p; q; q = q->newer)
             here += conn_same_host(p->conn, q->conn);
@@ -83,7 +83,7 @@ static void refuse(struct job *j, struct pm_conn *c, int node)
     log_info("%s came too late", job_node_name(j, node, name, sizeof name));
     conn_send_json(c, MSG_REFUSED,
                    json_pack("{s:s}", "why", "it came too late: the job does without it; see keelrun --start-timeout"));
-    strangers_remove(j, c->user);
+    strangers_remove(&j->strangers, c->user);
     free(c->user);
     conn_close(c);
 }
@@ -109,7 +109,7 @@ static void on_hello(struct job *j, struct pm_conn *c, const json_t *m)
         !holds_ticket(j, c, (int)node) || j->nodes[job_place_of(j, (int)node)].phase != NODE_AWAITED) {
         log_info("%s: a second or senseless hello, dropped", c->peer);
         if (peer->node < 0) {
-            strangers_remove(j, peer);
+            strangers_remove(&j->strangers, peer);
         } else {
             j->nodes[peer->node].conn = NULL;
             j->nodes[peer->node].phase = NODE_LOST;
@@ -121,7 +121,7 @@ static void on_hello(struct job *j, struct pm_conn *c, const json_t *m)
     int started_as = (int)node;
     node = job_place_of(j, started_as);
     peer->node = (int)node;
-    strangers_remove(j, peer);
+    strangers_remove(&j->strangers, peer);
     struct job_node *n = &j->nodes[node];
     n->phase = NODE_JOINED;
     job_link_open(j, (int)node, c);
@@ -162,7 +162,7 @@ static void on_resume(struct job *j, struct pm_conn *c, const json_t *m)
         log_warn_some("%s: comes again, but was never here", c->peer);
         return; /* a stranger it stays */
     }
-    strangers_remove(j, peer);
+    strangers_remove(&j->strangers, peer);
     peer->node = (int)node;
     struct pm_conn *old = j->nodes[node].conn;
     if (old) {
@@ -180,7 +180,7 @@ static void on_resume(struct job *j, struct pm_conn *c, const json_t *m)
 static void on_return(struct job *j, struct pm_conn *c, const json_t *m)
 {
     struct peer *peer = c->user;
-    strangers_remove(j, peer);
+    strangers_remove(&j->strangers, peer);
     peer->returns = true;
     if (job_return_asked(j, c, m))
         return;
@@ -283,7 +283,7 @@ static void agent_lost(struct pm_conn *c, const char *why)
         return;
     }
     if (node < 0) {
-        strangers_remove(j, peer);
+        strangers_remove(&j->strangers, peer);
         if (peer->ticket >= 0)
             launch_give_back(j->launch, peer->ticket);
         if (peer->past)
@@ -312,21 +312,21 @@ void job_agent_connected(struct job *j, bool again)
     struct peer *peer = pm_alloc(sizeof *peer);
     *peer = (struct peer){.job = j, .node = -1, .ticket = -1, .again = again};
     const struct session_key tickets = {.find = find_ticket, .user = peer},
-                             secret = {.id = SESSION_OF_JOB, .secret = j->secret};
-    peer->conn = conn_accept((uv_stream_t *)(again ? &j->console : &j->listener), j->id, again ? &secret : &tickets,
-                             PROOF_MS, &events, peer);
+                             secret = {.id = SESSION_OF_JOB, .secret = j->door.secret};
+    peer->conn = conn_accept((uv_stream_t *)(again ? &j->door.console : &j->door.listener), j->id,
+                             again ? &secret : &tickets, PROOF_MS, &events, peer);
     if (!peer->conn) {
         free(peer);
         return;
     }
-    strangers_add(j, peer);
+    strangers_add(&j->strangers, peer);
     int most = STRANGERS_MAX;
     for (int i = 0; i < j->total; i++)
         most += j->nodes[i].phase == NODE_AWAITED;
-    if (j->strangers > most) {
-        struct peer *oldest = surplus_stranger(j);
+    if (j->strangers.count > most) {
+        struct peer *oldest = surplus_stranger(&j->strangers);
         log_warn_some("dropped a connection from %s: too many without a proof", oldest->conn->peer);
-        strangers_remove(j, oldest);
+        strangers_remove(&j->strangers, oldest);
         conn_close(oldest->conn);
         free(oldest);
     }
@@ -338,7 +338,7 @@ void job_forget_peer(struct job *j, struct pm_conn *c)
 {
     const struct peer *peer = c->user;
     if (peer->node < 0 && !peer->returns)
-        strangers_remove(j, c->user);
+        strangers_remove(&j->strangers, c->user);
     free(c->user);
     conn_close(c);
 }

@@ -44,7 +44,7 @@ static void enter(struct job *j, struct returner *r, int step)
 
 static void forget(struct job *j, struct returner *r)
 {
-    struct returner **at = &j->returners;
+    struct returner **at = &j->returners.first;
     while (*at != r)
         at = &(*at)->next;
     *at = r->next;
@@ -54,7 +54,7 @@ static void forget(struct job *j, struct returner *r)
 /* Who has a number, and is no member yet. */
 static struct returner *under_way(const struct job *j)
 {
-    struct returner *r = j->returners;
+    struct returner *r = j->returners.first;
     while (r && r->step == WAITS)
         r = r->next;
     return r;
@@ -112,7 +112,7 @@ static void begin(struct job *j, struct returner *r)
 /* The first one whom a view has called dead. */
 static struct returner *next_one(struct job *j)
 {
-    struct returner *r = j->returners;
+    struct returner *r = j->returners.first;
     while (r && !j->nodes[r->was].declared_ms)
         r = r->next;
     return r;
@@ -261,7 +261,7 @@ static void look(uv_timer_t *timer)
     uint64_t waited = r ? uv_now(&j->loop) - r->since_ms : 0;
     char name[128], other[128], why[128];
     int deaf = r && r->step == MEETS ? first_deaf(j) : -1;
-    if (!j->returners || j->phase != JOB_RUNNING) {
+    if (!j->returners.first || j->phase != JOB_RUNNING) {
         uv_timer_stop(timer);
         return;
     }
@@ -277,8 +277,8 @@ static void look(uv_timer_t *timer)
 
 void job_return_init(struct job *j)
 {
-    uv_timer_init(&j->loop, &j->returning);
-    j->returning.data = j;
+    uv_timer_init(&j->loop, &j->returners.timer);
+    j->returners.timer.data = j;
 }
 
 /* ---- who asks ---- */
@@ -286,7 +286,7 @@ void job_return_init(struct job *j)
 /* Of a connection that broke before anything was agreed on. */
 static void forget_older(struct job *j, int was)
 {
-    for (struct returner *r = j->returners, *next; r; r = next) {
+    for (struct returner *r = j->returners.first, *next; r; r = next) {
         next = r->next;
         if (r->was == was && r->step == WAITS)
             send_away(j, r, NULL);
@@ -305,7 +305,7 @@ bool job_return_asked(struct job *j, struct pm_conn *c, const json_t *m)
         return false;
     FAULT_POINT("run.return_asked");
     forget_older(j, (int)node);
-    struct returner *r = pm_alloc(sizeof *r), **at = &j->returners;
+    struct returner *r = pm_alloc(sizeof *r), **at = &j->returners.first;
     *r = (struct returner){.conn = c, .was = (int)node, .node = -1};
     while (*at)
         at = &(*at)->next;
@@ -315,7 +315,7 @@ bool job_return_asked(struct job *j, struct pm_conn *c, const json_t *m)
         send_away(j, r, NULL);
         return true;
     }
-    uv_timer_start(&j->returning, look, LOOK_MS, LOOK_MS);
+    uv_timer_start(&j->returners.timer, look, LOOK_MS, LOOK_MS);
     job_drop_connection(j, (int)node);
     job_node_gone(j, (int)node, "it was put out of the job, as it says itself");
     job_return_look(j);
@@ -330,7 +330,7 @@ bool job_return_started(const struct job *j, int node)
 
 bool job_return_lost(struct job *j, const struct pm_conn *c)
 {
-    for (struct returner *r = j->returners; r; r = r->next)
+    for (struct returner *r = j->returners.first; r; r = r->next)
         if (r->step == WAITS && r->conn == c) {
             forget(j, r);
             return true;
@@ -340,7 +340,7 @@ bool job_return_lost(struct job *j, const struct pm_conn *c)
 
 void job_return_end(struct job *j)
 {
-    for (struct returner *r = j->returners, *next; r; r = next) {
+    for (struct returner *r = j->returners.first, *next; r; r = next) {
         next = r->next;
         if (r->step == WAITS) {
             send_away(j, r, NULL);
@@ -350,5 +350,5 @@ void job_return_end(struct job *j)
         j->nodes[r->node].phase = NODE_LOST; /* nobody waits for it */
         forget(j, r);
     }
-    uv_timer_stop(&j->returning);
+    uv_timer_stop(&j->returners.timer);
 }

@@ -60,12 +60,12 @@ void job_send_config(struct job *j, int node)
     json_t *m = json_pack("{s:o, s:i, s:i, s:o, s:o, s:o, s:o, s:i, s:i}", "settings", settings_encode(&o->job),
                           "standbys", layout_max_per_node(o->job.rank_node, o->job.ranks), "launcher_pid",
                           (int)launch_launcher_pid(j->launch, j->nodes[node].started_as), "secret",
-                          codec_blob(j->secret, SESSION_SECRET), "argv", codec_strings(o->program), "env",
+                          codec_blob(j->door.secret, SESSION_SECRET), "argv", codec_strings(o->program), "env",
                           codec_strings(environ), "cwd", codec_strings(cwd_list), "starts",
-                          launch_handed_most(j->launch), "window", j->window);
+                          launch_handed_most(j->launch), "window", j->io.window);
     json_object_set_new(m, "node", json_integer(node));
-    json_object_set_new(m, "round", json_integer(j->round));
-    json_object_set_new(m, "console_port", json_integer(j->console_port));
+    json_object_set_new(m, "round", json_integer(j->round.number));
+    json_object_set_new(m, "console_port", json_integer(j->door.console_port));
     json_object_set_new(m, "console", json_integer(j->nodes[node].console));
     json_object_set_new(m, "console_s", json_integer(j->options->console_s));
     if (j->nodes[node].unborn)
@@ -232,8 +232,8 @@ static void next_round(struct job *j)
 {
     close_up(j);
     FAULT_POINT("run.closed_up");
-    j->round++;
-    j->round_ms = uv_now(&j->loop);
+    j->round.number++;
+    j->round.begun_ms = uv_now(&j->loop);
     for (int i = 0; i < j->total; i++) {
         struct job_node *n = &j->nodes[i];
         json_decref(n->ready);
@@ -262,7 +262,7 @@ void job_start_if_ready(struct job *j)
 static bool is_late(const struct job *j, int node)
 {
     const struct job_node *n = &j->nodes[node];
-    uint64_t begun = j->round ? j->round_ms : launch_begun_ms(j->launch, n->started_as);
+    uint64_t begun = j->round.number ? j->round.begun_ms : launch_begun_ms(j->launch, n->started_as);
     return (n->phase == NODE_AWAITED || n->phase == NODE_JOINED) && begun &&
            uv_now(&j->loop) - begun >= (uint64_t)j->options->start_timeout_s * 1000;
 }

@@ -18,34 +18,35 @@ static void look(uv_timer_t *timer)
     struct job *j = timer->data;
     if (j->phase != JOB_RUNNING)
         return;
-    uint64_t now = clock_now_ns(), next = waits_tick(&j->waits, now);
+    uint64_t now = clock_now_ns(), next = waits_tick(&j->wait.table, now);
     if (next != UINT64_MAX)
         uv_timer_start(timer, look, next > now ? (next - now) / KEEL_NS_PER_MS + 1 : 1, 0);
 }
 
 void job_waits_begin(struct job *j)
 {
-    uv_timer_init(&j->loop, &j->waiting);
-    j->waiting.data = j;
-    waits_init(&j->waits, settings_ids(&j->options->job), j->options->job.ranks, j->options->job.rank_node, say, j);
-    j->waits.names = j->names;
-    j->waits.doubts = true;
+    uv_timer_init(&j->loop, &j->wait.timer);
+    j->wait.timer.data = j;
+    waits_init(&j->wait.table, settings_ids(&j->options->job), j->options->job.ranks, j->options->job.rank_node, say,
+               j);
+    j->wait.table.names = j->names;
+    j->wait.table.doubts = true;
 }
 
 void job_waits_view(struct job *j, const int *rank_node, const bool *alive)
 {
     if (j->phase != JOB_RUNNING)
         return;
-    waits_view(&j->waits, rank_node, alive);
-    look(&j->waiting);
+    waits_view(&j->wait.table, rank_node, alive);
+    look(&j->wait.timer);
 }
 
 void job_waits_report(struct job *j, int node, const json_t *report)
 {
     if (j->phase != JOB_RUNNING)
         return;
-    waits_report(&j->waits, node, report, clock_now_ns());
-    look(&j->waiting);
+    waits_report(&j->wait.table, node, report, clock_now_ns());
+    look(&j->wait.timer);
 }
 
 void job_waits_patience(struct job *j, int node, const char *how, const char *why, double limit_ms, bool waited_for)
@@ -55,17 +56,17 @@ void job_waits_patience(struct job *j, int node, const char *how, const char *wh
         return;
     snprintf(d.how, sizeof d.how, "%s", how);
     snprintf(d.why, sizeof d.why, "%s", why);
-    waits_patience(&j->waits, node, &d, clock_now_ns());
-    look(&j->waiting);
+    waits_patience(&j->wait.table, node, &d, clock_now_ns());
+    look(&j->wait.timer);
 }
 
 void job_waits_answers(struct job *j, int node)
 {
     if (j->phase == JOB_RUNNING)
-        waits_answers(&j->waits, node);
+        waits_answers(&j->wait.table, node);
 }
 
 void job_waits_end(struct job *j)
 {
-    waits_fini(&j->waits);
+    waits_fini(&j->wait.table);
 }

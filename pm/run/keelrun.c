@@ -179,10 +179,10 @@ int main(int argc, char **argv)
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     job.options = &options;
     randombytes_buf(&job.id, sizeof job.id);
-    job.secret = secret_alloc(SESSION_SECRET);
-    if (!job.secret)
+    job.door.secret = secret_alloc(SESSION_SECRET);
+    if (!job.door.secret)
         pm_quit(1, "out of memory");
-    randombytes_buf(job.secret, SESSION_SECRET);
+    randombytes_buf(job.door.secret, SESSION_SECRET);
     char cwd[4096];
     if (!getcwd(cwd, sizeof cwd))
         pm_quit(1, "the working directory, which is that of the ranks: %s", strerror(errno));
@@ -210,15 +210,15 @@ int main(int argc, char **argv)
                                .descriptors = &descriptors,
                                .job_id = job.id,
                                .host = host,
-                               .port = open_listener(&job, &job.listener, host, agent_waiting)};
-    job.console_port = open_listener(&job, &job.console, host, agent_waiting_again);
+                               .port = open_listener(&job, &job.door.listener, host, agent_waiting)};
+    job.door.console_port = open_listener(&job, &job.door.console, host, agent_waiting_again);
     static const struct launch_events events = {launcher_ended, hand_over};
     job.launch = launch_create(&job.loop, &plan, &events, &job);
     job_run(&job);
     /* launchers that hang (an ssh that gets no answer), agents whose stub was killed */
     orphans_kill(is_guardian, netns);
     bed_netns_destroy(netns);
-    secret_free(job.secret, SESSION_SECRET);
+    secret_free(job.door.secret, SESSION_SECRET);
     free(keel_launch);
     return job_io_finish(&job);
 }
