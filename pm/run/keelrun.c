@@ -154,20 +154,20 @@ static bool is_guardian(void *netns, pid_t pid)
     return netns && bed_netns_guardian(netns) == pid;
 }
 
-int main(int argc, char **argv)
+/* Ends the program if the agents could not be told what they need. */
+static void check_launcher(const struct options *o)
 {
-    static struct options options;
-    static struct job job;
-    char host[64] = "127.0.0.1", why[256];
-    struct bed_netns *netns = NULL;
-    occupy_standard_descriptors();
-    options_parse(&options, argc, argv);
-    const char *refused = launch_refuses(&options);
+    const char *refused = launch_refuses(o);
     if (refused)
         pm_quit(2,
                 "launcher %s does not carry standard input, by which agents are told what they need: use another "
                 "(--launcher ssh)",
                 refused);
+}
+
+/* What this process is to itself and to the kernel: names, faults, random numbers, signals. */
+static void begin_process(void)
+{
     codec_init();
     log_init("keelrun");
     log_check_level();
@@ -177,15 +177,61 @@ int main(int argc, char **argv)
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* a file that may not become larger (ulimit -f) is told like a full disk */
     prctl(PR_SET_CHILD_SUBREAPER, 1);
-    job.options = &options;
-    randombytes_buf(&job.id, sizeof job.id);
-    job.door.secret = secret_alloc(SESSION_SECRET);
-    if (!job.door.secret)
+}
+
+/* Its name and its secret. */
+static void name_job(struct job *j)
+{
+    randombytes_buf(&j->id, sizeof j->id);
+    j->door.secret = secret_alloc(SESSION_SECRET);
+    if (!j->door.secret)
         pm_quit(1, "out of memory");
-    randombytes_buf(job.door.secret, SESSION_SECRET);
+    randombytes_buf(j->door.secret, SESSION_SECRET);
+}
+
+/* Ranks begin in our working directory, and we in none cannot tell them which. */
+static void check_directory(void)
+{
     char cwd[4096];
     if (!getcwd(cwd, sizeof cwd))
         pm_quit(1, "the working directory, which is that of the ranks: %s", strerror(errno));
+}
+
+static struct bed_netns *make_bed(const struct job *j)
+{
+    char why[256], *nsexec = find_program("keel-nsexec");
+    struct bed_netns *netns =
+        bed_netns_create(j->id, j->options->job.nodes + j->options->job.spares, nsexec, why, sizeof why);
+    free(nsexec);
+    if (!netns)
+        pm_quit(1, "%s", why);
+    return netns;
+}
+
+/* Opens both listeners, and hands the nodes to their launchers. plan's host is ours. */
+static void open_job(struct job *j, struct launch_plan *plan)
+{
+    static const struct launch_events events = {launcher_ended, hand_over};
+    uv_loop_init(&j->loop);
+    job_io_init(j);
+    plan->port = open_listener(j, &j->door.listener, plan->host, agent_waiting);
+    j->door.console_port = open_listener(j, &j->door.console, plan->host, agent_waiting_again);
+    j->launch = launch_create(&j->loop, plan, &events, j);
+}
+
+int main(int argc, char **argv)
+{
+    static struct options options;
+    static struct job job;
+    char host[64] = "127.0.0.1";
+    struct bed_netns *netns = NULL;
+    occupy_standard_descriptors();
+    options_parse(&options, argc, argv);
+    check_launcher(&options);
+    begin_process();
+    job.options = &options;
+    name_job(&job);
+    check_directory();
     static struct rlimit descriptors;
     enough_descriptors(options.job.nodes + options.job.spares, &descriptors);
     static char *keel_launch; /* until the end, which may come by pm_quit */
@@ -193,27 +239,18 @@ int main(int argc, char **argv)
     keel_launch = find_program("keel-launch");
     job_io_open(&job, options.event_log);
     if (options.bed == BED_NETNS) {
-        char *nsexec = find_program("keel-nsexec");
-        netns = bed_netns_create(job.id, options.job.nodes + options.job.spares, nsexec, why, sizeof why);
-        free(nsexec);
-        if (!netns)
-            pm_quit(1, "%s", why);
+        netns = make_bed(&job);
         bed_netns_address(-1, host, sizeof host);
     } else if (options.bed == BED_NONE) {
         interface_towards(&options.hosts, host, sizeof host);
     }
-    uv_loop_init(&job.loop);
-    job_io_init(&job);
     struct launch_plan plan = {.options = &options,
                                .netns = netns,
                                .keel_launch = keel_launch,
                                .descriptors = &descriptors,
                                .job_id = job.id,
-                               .host = host,
-                               .port = open_listener(&job, &job.door.listener, host, agent_waiting)};
-    job.door.console_port = open_listener(&job, &job.door.console, host, agent_waiting_again);
-    static const struct launch_events events = {launcher_ended, hand_over};
-    job.launch = launch_create(&job.loop, &plan, &events, &job);
+                               .host = host};
+    open_job(&job, &plan);
     job_run(&job);
     /* launchers that hang (an ssh that gets no answer), agents whose stub was killed */
     orphans_kill(is_guardian, netns);
