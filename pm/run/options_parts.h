@@ -1,0 +1,21 @@
+/* Between reading keelrun's options (options.c) and making sense of them (options_check.c). */
+#ifndef KEEL_PM_OPTIONS_PARTS_H
+#define KEEL_PM_OPTIONS_PARTS_H
+
+#include "pm/run/options.h"
+
+enum { MODE_COPIES = VIEW_ABORT + 1 }; /* VIEW_DEGRADE, but for what degrade says of ranks that crash */
+
+struct parsing {
+    struct options o;
+    int dark_ms;
+    const char *at_fault; /* the argument that could not be understood */
+    bool on_failure_given, room_given, nodes_given, stopped_given;
+    bool hosts_given, list_given, file_given; /* hosts: by either of the others, or by a batch system */
+    int on_failure;                           /* enum view_policy, or MODE_COPIES */
+    const char *watch_file;
+};
+
+/* Ends the program with one line and exit code 2 if they are not good together. o has what p->o has. */
+void options_check(struct options *o, struct parsing *p);
+#endif
