@@ -9,25 +9,25 @@
 
 static const struct proc *receiver(const struct agent *a, const struct wire *w)
 {
-    return ranks_of(a, parcel_rank(w->a), parcel_incarnation(w->a));
+    const struct life to = parcel_life(w->a);
+    return ranks_of(a, to.rank, to.incarnation);
 }
 
 /* A process of this node is to run that life of the rank, by this view or by one that the sender has first. */
 static bool is_to_come(const struct agent *a, const struct wire *w)
 {
-    int rank = parcel_rank(w->a);
-    uint32_t incarnation = parcel_incarnation(w->a);
-    if (rank < 0 || rank >= a->view.ranks || receiver(a, w))
+    const struct life to = parcel_life(w->a);
+    if (life_is_none(to) || to.rank >= a->view.ranks || receiver(a, w))
         return false;
-    const struct view_rank *k = &a->view.rank[rank];
-    return k->state == RANK_RUNNING &&
-           (incarnation > k->incarnation || (incarnation == k->incarnation && k->node == a->self));
+    const struct view_rank *k = &a->view.rank[to.rank];
+    const struct life here = view_life(&a->view, to.rank);
+    return k->state == RANK_RUNNING && (life_is_before(here, to) || (life_equal(here, to) && k->node == a->self));
 }
 
 /* The receiver looks at the view page: it takes nothing of a life that is not there. */
 static bool names_sender(const struct agent *a, const struct wire *w)
 {
-    return w->incarnation <= a->view.rank[w->rank].incarnation;
+    return !life_is_before(view_life(&a->view, (int)w->rank), wire_life(w));
 }
 
 static bool has_to_wait(const struct agent *a, const struct wire *w)

@@ -185,4 +185,9 @@ void client_attach(struct client *c, struct tp_ep *own);
 void client_fini(struct client *c);
 /* keel_finalize but for the transports. */
 keel_status client_leave(struct client *c);
+/* Of which process of the rank this is the end. */
+static inline struct life client_life(const struct client *c)
+{
+    return life_of(c->rank, c->incarnation);
+}
 #endif

@@ -2,6 +2,7 @@
 #ifndef KEEL_WIRE_WIRE_H
 #define KEEL_WIRE_WIRE_H
 
+#include "runtime/base/life.h"
 #include "runtime/wire/header.h"
 #include "runtime/wire/reply.h"
 
@@ -25,18 +26,20 @@ enum {
     WIRE_F_HOLLOW = 2,   /* WIRE_PARCEL: in the place of count pieces, which nobody needs any more */
 };
 
+/* Of which process the origin is. No message names a replica: a rank has one. */
+static inline struct life wire_life(const struct wire *w)
+{
+    return life_of((int)w->rank, w->incarnation);
+}
+
 /* Whom a parcel is for, in wire.a. */
-static inline int64_t parcel_to(int rank, uint32_t incarnation)
+static inline int64_t parcel_to(struct life life)
 {
-    return (int64_t)((uint64_t)incarnation << 32 | (uint32_t)rank);
+    return (int64_t)((uint64_t)life.incarnation << 32 | (uint32_t)life.rank);
 }
-static inline int parcel_rank(int64_t to)
+static inline struct life parcel_life(int64_t to)
 {
-    return (int)(uint32_t)to;
-}
-static inline uint32_t parcel_incarnation(int64_t to)
-{
-    return (uint32_t)((uint64_t)to >> 32);
+    return life_of((int)(uint32_t)to, (uint32_t)((uint64_t)to >> 32));
 }
 
 /* The remote key of a slot's part of a segment under one generation of its route: a write that was planned for an older

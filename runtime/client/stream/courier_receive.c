@@ -52,12 +52,11 @@ static void refuse(struct client *c, int rank, uint64_t life, uint64_t now)
 
 static void returned(struct client *c, const struct msg_parcel *p, uint64_t now)
 {
-    bool own = p->rank == (uint32_t)c->rank && p->incarnation == c->incarnation;
-    int rank = own ? p->to : (int)p->rank;
-    uint32_t incarnation = own ? p->to_incarnation : p->incarnation;
-    if (rank < 0 || rank >= c->size || (uint64_t)incarnation + 1 != c->coll.life[rank].life)
+    const struct life from = life_of((int)p->rank, p->incarnation), to = life_of(p->to, p->to_incarnation);
+    const struct life who = life_equal(from, client_life(c)) ? to : from;
+    if (life_is_none(who) || who.rank >= c->size || (uint64_t)who.incarnation + 1 != c->coll.life[who.rank].life)
         return;
-    struct stream *s = courier_stream(c, rank);
+    struct stream *s = courier_stream(c, who.rank);
     if (p->piece > s->sent || s->sent == s->acked)
         return;
     courier_rewind(

@@ -97,8 +97,8 @@ static inline void agents_turn(void)
             continue;
         passed += w.type == WIRE_PARCEL;
         pieces += w.type == WIRE_PARCEL && w.identity > COURIER_PIECE;
-        struct tp_ep *to = rank[parcel_rank(w.a)].own;
-        bool lost = loses && (parcel_rank(w.a) == 0 || (w.identity > COURIER_PIECE && pieces > loses));
+        struct tp_ep *to = rank[parcel_life(w.a).rank].own;
+        bool lost = loses && (parcel_life(w.a).rank == 0 || (w.identity > COURIER_PIECE && pieces > loses));
         if (to && !lost)
             assert_int_equal(tp_send(to, e[i].data, e[i].len, NULL, 0, NULL), KEEL_OK);
     }

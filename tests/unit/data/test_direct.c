@@ -245,7 +245,7 @@ static void test_direct_a_refusal_that_is_late_still_brings_what_followed(void *
     struct wire back = {.type = WIRE_PARCEL_BACK,
                         .rank = 0,
                         .incarnation = rank[0].c.incarnation,
-                        .a = parcel_to(1, 0),
+                        .a = parcel_to(life_of(1, 0)),
                         .seq = s->acked};
     courier_receive(&rank[1].c, &back, NULL, 0, now_ns);
     get_all(0, 100);

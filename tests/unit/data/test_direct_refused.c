@@ -216,7 +216,7 @@ static void test_direct_refusal_to_the_last_life_replaces_none_to_the_next(void 
     struct client *c = &rank[1].c;
     struct wire late = {.type = WIRE_PARCEL,
                         .len = 100,
-                        .a = parcel_to(1, 0),
+                        .a = parcel_to(life_of(1, 0)),
                         .seq = c->coll.stream[0].received + 1,
                         .identity = 100,
                         .step = PARCEL_MAIL};

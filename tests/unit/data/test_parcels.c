@@ -31,7 +31,7 @@ static int tear_down(void **state)
 static void send_parcel(int from, int to, uint32_t incarnation, int node, char text)
 {
     struct wire p = rank_wire(&w.rank[from], WIRE_PARCEL, 0, 0, 0);
-    p.a = parcel_to(to, incarnation);
+    p.a = parcel_to(life_of(to, incarnation));
     p.len = 1;
     rank_send(&w.rank[from], node, p, &text);
 }
