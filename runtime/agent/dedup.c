@@ -26,14 +26,19 @@ void dedup_fini(struct dedup *d)
 
 /* ---- operations outside tasks ---- */
 
-enum dedup_verdict dedup_look(const struct dedup *d, uint32_t rank, uint32_t incarnation, uint32_t lane,
-                              uint64_t number, int64_t *result)
+static struct life life_known(const struct dedup_origin *o)
 {
-    const struct dedup_origin *o = d->origin[rank];
+    return life_of((int)o->rank, o->incarnation);
+}
+
+enum dedup_verdict dedup_look(const struct dedup *d, struct life origin, uint32_t lane, uint64_t number,
+                              int64_t *result)
+{
+    const struct dedup_origin *o = d->origin[origin.rank];
     *result = 0;
-    if (!o || incarnation > o->incarnation)
+    if (!o || life_is_before(life_known(o), origin))
         return DEDUP_NEW;
-    if (incarnation < o->incarnation)
+    if (life_is_before(origin, life_known(o)))
         return DEDUP_ECHO;
     if (lane >= o->lanes || number > o->lane[lane].number)
         return DEDUP_NEW;
@@ -43,9 +48,9 @@ enum dedup_verdict dedup_look(const struct dedup *d, uint32_t rank, uint32_t inc
     return DEDUP_SEEN;
 }
 
-bool dedup_reserve(struct dedup *d, uint32_t rank, uint32_t incarnation, uint32_t lane)
+bool dedup_reserve(struct dedup *d, struct life origin, uint32_t lane)
 {
-    struct dedup_origin *o = d->origin[rank];
+    struct dedup_origin *o = d->origin[origin.rank];
     uint32_t lanes = o ? o->lanes : LANES_FIRST, before = o ? o->lanes : 0;
     while (lanes <= lane)
         lanes *= 2;
@@ -55,21 +60,20 @@ bool dedup_reserve(struct dedup *d, uint32_t rank, uint32_t incarnation, uint32_
             return false;
         memset(&grown->lane[before], 0, (lanes - before) * sizeof grown->lane[0]);
         if (!o)
-            *grown = (struct dedup_origin){.rank = rank, .incarnation = incarnation};
+            *grown = (struct dedup_origin){.rank = (uint32_t)origin.rank, .incarnation = origin.incarnation};
         grown->lanes = lanes;
-        d->origin[rank] = o = grown;
+        d->origin[origin.rank] = o = grown;
     }
-    if (o->incarnation != incarnation) {
-        o->incarnation = incarnation;
+    if (!life_equal(life_known(o), origin)) {
+        o->incarnation = origin.incarnation;
         memset(o->lane, 0, o->lanes * sizeof o->lane[0]);
     }
     return true;
 }
 
-void dedup_record(struct dedup *d, uint32_t rank, uint32_t incarnation, uint32_t lane, uint64_t number, int64_t result)
+void dedup_record(struct dedup *d, struct life origin, uint32_t lane, uint64_t number, int64_t result)
 {
-    (void)incarnation;
-    d->origin[rank]->lane[lane] = (struct dedup_lane){number, result};
+    d->origin[origin.rank]->lane[lane] = (struct dedup_lane){number, result};
 }
 
 /* As many as dedup_reserve makes. */

@@ -1,6 +1,6 @@
 /* Exactly once (guarantees G3, G4): what a copy of a copyset remembers of the operations it has seen. Pure.
  *
- * An operation outside a task is (origin rank, incarnation, lane, number). A rank has at most one operation in flight in a
+ * An operation outside a task is (origin's life, lane, number). A rank has at most one operation in flight in a
  * lane, and numbers them; so the last one of each lane, with the value it returned, decides every retry, however many
  * lanes (threads) go on meanwhile. A lower number can only be an echo: its origin has its answer, and it is never executed.
  *
@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "runtime/base/life.h"
 #include "runtime/wire/limits.h"
 
 struct dedup_lane {
@@ -22,6 +23,7 @@ struct dedup_lane {
     int64_t result;
 };
 
+/* As other nodes read it (WIRE_SNAP_ORIGIN). It has no replica: a rank has one. */
 struct dedup_origin {
     uint32_t rank;
     uint32_t incarnation;
@@ -55,12 +57,12 @@ bool dedup_init(struct dedup *d, int ranks);
 void dedup_fini(struct dedup *d);
 
 /* *result gets the value returned if it is DEDUP_SEEN. */
-enum dedup_verdict dedup_look(const struct dedup *d, uint32_t rank, uint32_t incarnation, uint32_t lane,
-                              uint64_t number, int64_t *result);
+enum dedup_verdict dedup_look(const struct dedup *d, struct life origin, uint32_t lane, uint64_t number,
+                              int64_t *result);
 /* Make room, so that the record cannot fail after the operation took effect. False when out of memory. */
-bool dedup_reserve(struct dedup *d, uint32_t rank, uint32_t incarnation, uint32_t lane);
-/* After dedup_reserve. */
-void dedup_record(struct dedup *d, uint32_t rank, uint32_t incarnation, uint32_t lane, uint64_t number, int64_t result);
+bool dedup_reserve(struct dedup *d, struct life origin, uint32_t lane);
+/* After dedup_reserve for the same origin and lane. */
+void dedup_record(struct dedup *d, struct life origin, uint32_t lane, uint64_t number, int64_t result);
 
 enum dedup_verdict dedup_task_look(const struct dedup *d, uint64_t task, uint32_t round, uint32_t step);
 bool dedup_task_reserve(struct dedup *d, uint64_t task, uint32_t round);

@@ -263,14 +263,14 @@ static enum dedup_verdict look(const struct agent *a, const struct target *t, in
         return DEDUP_NEW;
     if (w->flags & WIRE_F_TASK)
         return dedup_task_look(d, w->identity, w->round, w->step);
-    return dedup_look(d, w->rank, w->incarnation, w->lane, w->identity, value);
+    return dedup_look(d, wire_life(w), w->lane, w->identity, value);
 }
 
 static bool reserve(struct dedup *d, const struct wire *w)
 {
     if (w->flags & WIRE_F_TASK)
         return dedup_task_reserve(d, w->identity, w->round);
-    return dedup_reserve(d, w->rank, w->incarnation, w->lane);
+    return dedup_reserve(d, wire_life(w), w->lane);
 }
 
 static void record(struct dedup *d, const struct wire *w, int64_t value)
@@ -278,7 +278,7 @@ static void record(struct dedup *d, const struct wire *w, int64_t value)
     if (w->flags & WIRE_F_TASK)
         dedup_task_record(d, w->identity, w->round, w->step);
     else
-        dedup_record(d, w->rank, w->incarnation, w->lane, w->identity, value);
+        dedup_record(d, wire_life(w), w->lane, w->identity, value);
 }
 
 /* The last copy has it when all have; and it is nearer to the origin, if that is on its node. Not while a copy is filled: that

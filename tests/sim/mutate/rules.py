@@ -99,7 +99,7 @@ RULES = [
          "    return r->torn || (r->phase == PHASE_DONE && r->handover);", "    return r->torn;"),
     rule("R10", "two operations share a lane", CLIENT + "op/op_send.c", "        if (!c->lane[i].busy) {", "        if (true) {"),
     rule("R10", "what an agent has executed is executed again", AGENT + "execute.c",
-         "    return dedup_look(d, w->rank, w->incarnation, w->lane, w->identity, value);\n}\n\nstatic bool reserve",
+         "    return dedup_look(d, wire_life(w), w->lane, w->identity, value);\n}\n\nstatic bool reserve",
          "    return DEDUP_NEW;\n}\n\nstatic bool reserve"),
     rule("R10", "steps of a task may have gaps", AGENT + "dedup.c",
          "step == steps ? DEDUP_NEW : DEDUP_EARLY;", "DEDUP_NEW;"),
