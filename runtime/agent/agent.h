@@ -13,6 +13,7 @@
 #ifndef KEEL_AGENT_AGENT_H
 #define KEEL_AGENT_AGENT_H
 
+#include "runtime/base/life.h"
 #include "runtime/agent/dedup.h"
 #include "runtime/agent/store.h"
 #include "runtime/agent/peer.h"
@@ -65,7 +66,7 @@ struct seg_wait {
 /* A patch that a dead writer may have left unequal. Kept until the copyset was restored in a later view. */
 struct doubt {
     struct doubt *next;
-    uint32_t rank, incarnation;
+    struct life writer;
     uint64_t epoch; /* at which the writer's end was committed, 0: not yet */
     struct patch patch;
 };

@@ -393,7 +393,7 @@ static void intent_over(struct agent *a, struct conn *c, const struct wire *w)
     struct wire reply = {.type = WIRE_REPLY, .seq = w->seq, .note = w->note};
     mark_noted(a, &c->note[w->note - 1]);
     c->note[w->note - 1].len = 0;
-    repair_forget_doubt(a, (uint32_t)c->rank, c->incarnation, w);
+    repair_forget_doubt(a, life_of(c->rank, c->incarnation), w);
     agent_answer(c, &reply, NULL);
 }
 

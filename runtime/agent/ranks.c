@@ -213,7 +213,7 @@ void ranks_doubt_intents(struct agent *a, int rank, uint32_t incarnation)
     struct patch patch;
     for (int i = 0; proc && i < INTENT_MAX; i++)
         if (ranks_intent(a, proc, i, &patch))
-            repair_add_doubt(a, (uint32_t)rank, incarnation, &patch);
+            repair_add_doubt(a, life_of(rank, incarnation), &patch);
 }
 
 /* ---- views ---- */

@@ -22,7 +22,7 @@ static void doubt_conn(struct agent *a, struct conn *c)
 {
     for (int i = 0; i < NOTES_MAX; i++)
         if (c->note[i].len) {
-            repair_add_doubt(a, (uint32_t)c->rank, c->incarnation, &c->note[i]);
+            repair_add_doubt(a, life_of(c->rank, c->incarnation), &c->note[i]);
             c->note[i].len = 0;
         }
 }
@@ -205,10 +205,10 @@ void recover_show_view(struct agent *a)
 static void date_doubts(struct agent *a, const struct view_event *events, int n)
 {
     for (struct doubt *d = a->doubts; d; d = d->next) {
-        const struct view_rank *k = &a->view.rank[d->rank];
-        bool ended = k->incarnation != d->incarnation || k->state != RANK_RUNNING;
+        const struct view_rank *k = &a->view.rank[d->writer.rank];
+        bool ended = !life_equal(view_life(&a->view, d->writer.rank), d->writer) || k->state != RANK_RUNNING;
         for (int i = 0; i < n; i++)
-            ended = ended || view_event_doubts(&events[i], life_of((int)d->rank, d->incarnation));
+            ended = ended || view_event_doubts(&events[i], d->writer);
         if (!d->epoch && ended)
             d->epoch = a->view.epoch;
     }

@@ -27,10 +27,9 @@ static void set_phase(struct repair *r, enum phase phase)
 
 /* ---- the primary ---- */
 
-static void claim_own(struct agent *a, int copyset, uint32_t rank, uint32_t incarnation, const struct patch *patch,
-                      bool living)
+static void claim_own(struct agent *a, int copyset, struct life writer, const struct patch *patch, bool living)
 {
-    claim_add(a, &a->repair[copyset], 0, rank, incarnation, patch, living);
+    claim_add(a, &a->repair[copyset], 0, writer, patch, living);
 }
 
 static void gather(struct agent *a, int copyset)

@@ -38,7 +38,7 @@ bool repair_waits_for(const struct agent *a, int node);
 /* Are copies here and there made equal, or one from the other? */
 bool repair_goes_on_with(const struct agent *a, int node);
 /* Remember a patch of a writer that is dead, or gave up. */
-void repair_add_doubt(struct agent *a, uint32_t rank, uint32_t incarnation, const struct patch *patch);
+void repair_add_doubt(struct agent *a, struct life writer, const struct patch *patch);
 /* The writer says (WIRE_INTENT, count 0) that all copies have its put: no doubt about it that was not committed yet stays. */
-void repair_forget_doubt(struct agent *a, uint32_t rank, uint32_t incarnation, const struct wire *w);
+void repair_forget_doubt(struct agent *a, struct life writer, const struct wire *w);
 #endif

@@ -5,15 +5,14 @@
 
 enum { WORD = 8 };
 
-void claim_add(struct agent *a, struct repair *r, int copy, uint32_t rank, uint32_t incarnation,
-               const struct patch *patch, bool living)
+void claim_add(struct agent *a, struct repair *r, int copy, struct life writer, const struct patch *patch, bool living)
 {
     struct claim *c = malloc(sizeof *c);
     if (!c) {
         agent_break(a, "out of memory for the patches of a dead writer");
         return;
     }
-    *c = (struct claim){.copy = copy, .rank = rank, .incarnation = incarnation, .patch = *patch, .living = living};
+    *c = (struct claim){.copy = copy, .writer = writer, .patch = *patch, .living = living};
     *r->claims_tail = c;
     r->claims_tail = &c->next;
 }
@@ -33,7 +32,7 @@ static bool went_on(const struct repair *r, const struct claim *c)
 {
     for (const struct claim *o = r->claims; o; o = o->next)
         if (o->copy != c->copy && o->patch.torn && o->patch.level > c->patch.level && o->patch.put == c->patch.put &&
-            o->rank == c->rank && o->incarnation == c->incarnation && o->patch.seg == c->patch.seg &&
+            life_equal(o->writer, c->writer) && o->patch.seg == c->patch.seg &&
             o->patch.offset < c->patch.offset + c->patch.len && c->patch.offset < o->patch.offset + o->patch.len)
             return true;
     return false;
@@ -43,9 +42,9 @@ static bool went_on(const struct repair *r, const struct claim *c)
 static bool is_outdated(const struct repair *r, const struct claim *c)
 {
     for (const struct claim *o = r->claims; o; o = o->next)
-        if (o->copy != c->copy && o->patch.torn && o->patch.put > c->patch.put && o->rank == c->rank &&
-            o->incarnation == c->incarnation && o->patch.seg == c->patch.seg &&
-            o->patch.offset < c->patch.offset + c->patch.len && c->patch.offset < o->patch.offset + o->patch.len)
+        if (o->copy != c->copy && o->patch.torn && o->patch.put > c->patch.put && life_equal(o->writer, c->writer) &&
+            o->patch.seg == c->patch.seg && o->patch.offset < c->patch.offset + c->patch.len &&
+            c->patch.offset < o->patch.offset + o->patch.len)
             return true;
     return false;
 }
@@ -168,5 +167,5 @@ void claim_receive(struct agent *a, int from, const struct wire *w)
                           .torn = w->flags & WIRE_F_TORN,
                           .level = (uint8_t)(w->lane < COPIES_MAX ? w->lane : COPIES_MAX - 1),
                           .put = (uint64_t)w->b};
-    claim_add(a, r, copy, w->rank, w->incarnation, &patch, w->flags & WIRE_F_LIVING);
+    claim_add(a, r, copy, wire_life(w), &patch, w->flags & WIRE_F_LIVING);
 }

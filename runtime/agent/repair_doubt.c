@@ -4,26 +4,26 @@
 #include "runtime/agent/repair_int.h"
 #include "runtime/base/fault.h"
 
-void repair_add_doubt(struct agent *a, uint32_t rank, uint32_t incarnation, const struct patch *patch)
+void repair_add_doubt(struct agent *a, struct life writer, const struct patch *patch)
 {
     struct doubt *d = malloc(sizeof *d);
     if (!d) {
         agent_break(a, "out of memory for the patches of a dead writer");
         return;
     }
-    *d = (struct doubt){.next = a->doubts, .rank = rank, .incarnation = incarnation, .patch = *patch};
+    *d = (struct doubt){.next = a->doubts, .writer = writer, .patch = *patch};
     a->doubts = d;
 }
 
 /* A proposal that said that the writer gave up, or is dead, was not committed; it lives, and all copies have it now. */
-void repair_forget_doubt(struct agent *a, uint32_t rank, uint32_t incarnation, const struct wire *w)
+void repair_forget_doubt(struct agent *a, struct life writer, const struct wire *w)
 {
     struct doubt **link = &a->doubts;
     while (*link) {
         struct doubt *d = *link;
         const struct patch *p = &d->patch;
-        if (d->epoch == 0 && d->rank == rank && d->incarnation == incarnation && p->torn && p->put == w->identity &&
-            p->seg == w->seg && p->slot == w->slot && p->offset == w->offset) {
+        if (d->epoch == 0 && life_equal(d->writer, writer) && p->torn && p->put == w->identity && p->seg == w->seg &&
+            p->slot == w->slot && p->offset == w->offset) {
             *link = d->next;
             free(d);
         } else {
@@ -95,20 +95,19 @@ void doubt_for_each(struct agent *a, int copyset, doubt_knows *know)
     struct patch patch;
     for (const struct doubt *d = a->doubts; d; d = d->next)
         if (d->epoch && copyset_of_patch(a, &d->patch) == copyset)
-            know(a, copyset, d->rank, d->incarnation, &d->patch, false);
+            know(a, copyset, d->writer, &d->patch, false);
     for (const struct conn *c = a->conns; c; c = c->next)
         for (int i = 0; i < NOTES_MAX; i++)
             if (is_torn_in(a, copyset, &c->note[i]))
-                know(a, copyset, (uint32_t)c->rank, c->incarnation, &c->note[i], false);
+                know(a, copyset, life_of(c->rank, c->incarnation), &c->note[i], false);
     atomic_thread_fence(memory_order_seq_cst); /* the route was changed before: with op_store_here */
     for (const struct proc *p = a->procs; p; p = p->next)
         for (int i = 0; i < INTENT_MAX; i++)
             if (ranks_intent(a, p, i, &patch) && copyset_of_patch(a, &patch) == copyset)
-                know(a, copyset, (uint32_t)p->rank, p->incarnation, &patch, true);
+                know(a, copyset, life_of(p->rank, p->incarnation), &patch, true);
 }
 
-static void tell_one(struct agent *a, int copyset, uint32_t rank, uint32_t incarnation, const struct patch *patch,
-                     bool living)
+static void tell_one(struct agent *a, int copyset, struct life writer, const struct patch *patch, bool living)
 {
     const struct view_copyset *g = &a->view.copyset[copyset];
     struct wire w = {.type = WIRE_DOUBT,
@@ -118,8 +117,8 @@ static void tell_one(struct agent *a, int copyset, uint32_t rank, uint32_t incar
                      .offset = patch->offset,
                      .a = (int64_t)patch->len,
                      .b = (int64_t)patch->put,
-                     .rank = rank,
-                     .incarnation = incarnation,
+                     .rank = (uint32_t)writer.rank,
+                     .incarnation = writer.incarnation,
                      .identity = g->generation,
                      .lane = patch->level};
     agent_tell(a, g->copy[0].node, &w, NULL);

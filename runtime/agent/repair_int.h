@@ -22,7 +22,7 @@ enum phase { PHASE_IDLE, PHASE_GATHER, PHASE_FETCH, PHASE_SPREAD, PHASE_DONE };
 struct claim {
     struct claim *next;
     int copy; /* place in the copyset's list */
-    uint32_t rank, incarnation;
+    struct life writer;
     struct patch patch;
     bool living; /* the writer lives, and will repeat its stores: it only says that this copy may be torn there */
     bool around; /* copies that are filled have these bytes from another copy */
@@ -77,15 +77,13 @@ void doubt_forget_torn(struct agent *a, int copyset);
 /* The copy here may be torn. */
 bool doubt_has_torn(const struct agent *a, int copyset);
 /* What is known here of the copyset's patches goes to `know`. living: the writer lives, and is storing there. */
-typedef void doubt_knows(struct agent *a, int copyset, uint32_t rank, uint32_t incarnation, const struct patch *patch,
-                         bool living);
+typedef void doubt_knows(struct agent *a, int copyset, struct life writer, const struct patch *patch, bool living);
 void doubt_for_each(struct agent *a, int copyset, doubt_knows *know);
 /* All of them to the primary. */
 void doubt_tell_all(struct agent *a, int copyset);
 
 /* repair_claim.c */
-void claim_add(struct agent *a, struct repair *r, int copy, uint32_t rank, uint32_t incarnation,
-               const struct patch *patch, bool living);
+void claim_add(struct agent *a, struct repair *r, int copy, struct life writer, const struct patch *patch, bool living);
 void claim_free_all(struct repair *r);
 /* WIRE_DOUBT */
 void claim_receive(struct agent *a, int from, const struct wire *w);

@@ -16,7 +16,7 @@ static void test_repair_without_memory_for_a_doubt_the_agent_ends(void **state)
 {
     (void)state;
     memory_fail_at(1);
-    repair_add_doubt(&w.node[0].agent, 3, 0, &(struct patch){.seg = SEG_SHADOW, .len = 8});
+    repair_add_doubt(&w.node[0].agent, life_of(3, 0), &(struct patch){.seg = SEG_SHADOW, .len = 8});
     assert_true(memory_failed());
     assert_true(w.node[0].fatal);
     assert_int_equal(atomic_load(&w.node[0].agent.page->fenced), 1); /* its ranks know */
