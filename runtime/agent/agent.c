@@ -140,7 +140,7 @@ static void receive(struct agent *a, struct conn *c, const struct tp_event *e)
 {
     const struct wire *w = e->data;
     if (e->len < sizeof *w || e->len != sizeof *w + w->len) {
-        log_error("malformed message from rank %d", c->rank);
+        log_error("malformed message from rank %d", c->life.rank);
         return;
     }
     if (w->type == WIRE_PARCEL || w->type == WIRE_PARCEL_BACK)

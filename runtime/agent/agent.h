@@ -29,8 +29,7 @@ enum { AGENT_BATCH = 64 };
 struct conn {
     struct conn *next;
     struct tp_ep *ep;
-    int rank;
-    uint32_t incarnation;
+    struct life life;
     int node;
     uint64_t attempt;             /* the newest of its hellos */
     struct patch note[NOTES_MAX]; /* len 0: none */
@@ -39,9 +38,8 @@ struct conn {
 /* A process of this node that runs a rank, or waits for one. */
 struct proc {
     struct proc *next;
-    int id;   /* the owner's, unique and never reused */
-    int rank; /* -1: standby */
-    uint32_t incarnation;
+    int id;           /* the owner's, unique and never reused */
+    struct life life; /* LIFE_NONE: standby */
     bool exited;
     bool told_stopped;           /* all nodes are told that it is stopped */
     struct conn *conn;           /* its shared-memory connection */
@@ -133,8 +131,8 @@ struct agent_ops {
     keel_status (*memory_fill)(void *user, void *base, int64_t handle, size_t offset, const void *from, size_t bytes);
     /* Answer a control request of a process; with CONTROL_SEG_MAP and KEEL_OK pass the handle along. */
     void (*answer)(void *user, struct proc *proc, const struct control *reply, int64_t handle);
-    /* A process (one that waits, or NULL: start one) runs the rank from now on: agent_welcome it. */
-    void (*assign)(void *user, struct proc *proc, int rank, uint32_t incarnation);
+    /* A process (one that waits, or NULL: start one) is this life of its rank from now on: ranks_welcome it. */
+    void (*assign)(void *user, struct proc *proc, struct life life);
     /* The process is forgotten here: its intents and its connection are not looked at any more. */
     void (*released)(void *user, struct proc *proc);
     /* What the kernel says of the process (enum page_process), and the processor time it has used. */

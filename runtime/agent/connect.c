@@ -42,8 +42,8 @@ void agent_drop_conn(struct agent *a, struct conn *c)
     while (*link != c)
         link = &(*link)->next;
     *link = c->next;
-    if (a->own_conn[c->rank] == c)
-        a->own_conn[c->rank] = NULL;
+    if (a->own_conn[c->life.rank] == c)
+        a->own_conn[c->life.rank] = NULL;
     agent_close_conn(a, c);
     execute_forget(a, c);
     free(c);
@@ -52,7 +52,7 @@ void agent_drop_conn(struct agent *a, struct conn *c)
 static struct conn *find_conn(struct agent *a, const struct hello *hello)
 {
     for (struct conn *c = a->conns; c; c = c->next)
-        if (c->rank == hello->rank && c->incarnation == hello->incarnation && c->node == hello->node)
+        if (c->life.rank == hello->rank && c->life.incarnation == hello->incarnation && c->node == hello->node)
             return c;
     return NULL;
 }
@@ -66,13 +66,12 @@ static bool admit_rank(struct agent *a, const struct hello *hello, struct tp_con
         c = calloc(1, sizeof *c);
         if (!c)
             return false;
-        c->rank = hello->rank;
-        c->incarnation = (uint32_t)hello->incarnation;
+        c->life = life_of(hello->rank, (uint32_t)hello->incarnation);
         c->node = hello->node;
         c->next = a->conns;
         a->conns = c;
         if (c->node == a->self)
-            a->own_conn[c->rank] = c;
+            a->own_conn[c->life.rank] = c;
     }
     if (!hello_is_new(hello, &c->attempt))
         return false;

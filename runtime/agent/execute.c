@@ -393,7 +393,7 @@ static void intent_over(struct agent *a, struct conn *c, const struct wire *w)
     struct wire reply = {.type = WIRE_REPLY, .seq = w->seq, .note = w->note};
     mark_noted(a, &c->note[w->note - 1]);
     c->note[w->note - 1].len = 0;
-    repair_forget_doubt(a, life_of(c->rank, c->incarnation), w);
+    repair_forget_doubt(a, c->life, w);
     agent_answer(c, &reply, NULL);
 }
 
@@ -543,8 +543,8 @@ void execute_request(struct agent *a, struct conn *c, const struct wire *w, cons
         intent(a, c, w);
         return;
     }
-    if (w->rank != (uint32_t)c->rank || w->incarnation != c->incarnation) {
-        log_error("rank %d sends in the name of rank %u", c->rank, w->rank);
+    if (!life_equal(wire_life(w), c->life)) {
+        log_error("rank %d sends in the name of rank %u", c->life.rank, w->rank);
         execute_reply(c, w, KEEL_ERR_AUTH, 0, NULL, 0);
         return;
     }
@@ -556,7 +556,7 @@ void execute_request(struct agent *a, struct conn *c, const struct wire *w, cons
         return;
     }
     if (w->type < WIRE_PUT || w->type > WIRE_RMW) {
-        log_error("unknown request %u of rank %d", w->type, c->rank);
+        log_error("unknown request %u of rank %d", w->type, c->life.rank);
         return;
     }
     if (a->frozen || repair_holds(a, t.copyset)) { /* whoever knows of a death sees what stays */
@@ -604,7 +604,7 @@ static void answer_origin(const struct agent *a, const struct wire *w)
 {
     struct conn *c = a->own_conn[w->rank];
     struct wire reply = {.type = WIRE_REPLY, .seq = (uint64_t)w->b, .a = w->a};
-    if (c && c->incarnation == w->incarnation)
+    if (c && life_equal(c->life, wire_life(w)))
         agent_answer(c, &reply, NULL);
 }
 

@@ -3,10 +3,10 @@
 
 #include <string.h>
 
-static struct proc *process_of(const struct agent *a, int rank, uint32_t incarnation)
+static struct proc *process_of(const struct agent *a, struct life life)
 {
     for (struct proc *p = a->procs; p; p = p->next)
-        if (p->rank == rank && p->incarnation == incarnation && !p->exited)
+        if (life_equal(p->life, life) && !p->exited)
             return p;
     return NULL;
 }
@@ -25,27 +25,27 @@ static void show(struct agent *a, int rank, unsigned process, uint64_t ticks, ui
 }
 
 /* Whoever waits for others that wait for it is to know whom to ask about. */
-static void tell_stopped(struct agent *a, int rank, uint32_t incarnation)
+static void tell_stopped(struct agent *a, struct life life)
 {
     for (int m = 0; m < a->members; m++) {
-        struct wire w = {.type = WIRE_RANK_SAYS, .rank = (uint32_t)rank, .incarnation = incarnation};
+        struct wire w = {.type = WIRE_RANK_SAYS, .rank = (uint32_t)life.rank, .incarnation = life.incarnation};
         w.count = PAGE_PROCESS_STOPPED;
         if (m != a->self && a->view.alive[m])
             agent_tell(a, m, &w, NULL);
     }
-    show(a, rank, PAGE_PROCESS_STOPPED, 0, 0);
+    show(a, life.rank, PAGE_PROCESS_STOPPED, 0, 0);
 }
 
-static unsigned look(struct agent *a, int rank, uint32_t incarnation, uint64_t *ticks)
+static unsigned look(struct agent *a, struct life life, uint64_t *ticks)
 {
-    struct proc *proc = process_of(a, rank, incarnation);
+    struct proc *proc = process_of(a, life);
     *ticks = 0;
     if (!proc)
         return PAGE_PROCESS_NONE;
     unsigned process = a->ops.look_at(a->ops.user, proc, ticks);
     bool stopped = process == PAGE_PROCESS_STOPPED;
     if (stopped && !proc->told_stopped)
-        tell_stopped(a, rank, incarnation);
+        tell_stopped(a, life);
     proc->told_stopped = stopped;
     return process;
 }
@@ -53,7 +53,7 @@ static unsigned look(struct agent *a, int rank, uint32_t incarnation, uint64_t *
 bool health_is_stopped(const struct agent *a, int rank)
 {
     uint64_t ticks;
-    const struct proc *proc = process_of(a, rank, a->view.rank[rank].incarnation);
+    const struct proc *proc = process_of(a, view_life(&a->view, rank));
     return proc && a->ops.look_at(a->ops.user, proc, &ticks) == PAGE_PROCESS_STOPPED;
 }
 
@@ -64,7 +64,7 @@ static void ask_about_rank(struct agent *a, int rank, uint64_t asked)
     if (k->node < 0)
         return;
     if (k->node == a->self) {
-        unsigned process = look(a, rank, k->incarnation, &ticks);
+        unsigned process = look(a, view_life(&a->view, rank), &ticks);
         show(a, rank, process, ticks, asked);
         return;
     }
@@ -81,9 +81,9 @@ void health_ask(struct agent *a, const struct control *r)
 }
 
 /* Several may leave one after the other: the last call of any of them counts. */
-static void note_behind(const struct agent *a, int rank, uint32_t incarnation, const struct behind_told *t)
+static void note_behind(const struct agent *a, struct life life, const struct behind_told *t)
 {
-    const struct proc *p = process_of(a, rank, incarnation);
+    const struct proc *p = process_of(a, life);
     struct intent_page *i = p ? p->intents : NULL;
     uint32_t n = i ? atomic_load_explicit(&i->behinds, memory_order_relaxed) : 0, k = 0;
     n = n < BEHIND_MAX ? n : BEHIND_MAX; /* it is the rank's memory, too */
@@ -109,7 +109,7 @@ void health_left_behind(struct agent *a, const struct control *r)
     const struct view_rank *k = &a->view.rank[r->slot];
     memcpy(&t, r->text, sizeof t);
     if (k->node == a->self) {
-        note_behind(a, r->slot, k->incarnation, &t);
+        note_behind(a, view_life(&a->view, r->slot), &t);
         ask_about_rank(a, r->slot, (uint64_t)r->b);
     } else if (k->node >= 0) {
         struct wire w = {.type = WIRE_RANK_ASK,
@@ -129,15 +129,15 @@ void health_receive(struct agent *a, int from, const struct wire *w)
     if (w->rank >= (uint32_t)a->view.ranks)
         return;
     if (w->type == WIRE_RANK_SAYS) {
-        if (a->view.rank[w->rank].incarnation == w->incarnation)
+        if (life_equal(view_life(&a->view, (int)w->rank), wire_life(w)))
             show(a, (int)w->rank, w->count, w->identity, (uint64_t)w->a);
         return;
     }
     struct behind_told t = {w->identity, (uint64_t)w->b, w->offset};
     if (w->count)
-        note_behind(a, (int)w->rank, w->incarnation, &t);
+        note_behind(a, wire_life(w), &t);
     struct wire says = {.type = WIRE_RANK_SAYS, .rank = w->rank, .incarnation = w->incarnation, .a = w->a};
-    says.count = look(a, (int)w->rank, w->incarnation, &says.identity);
+    says.count = look(a, wire_life(w), &says.identity);
     agent_tell(a, from, &says, NULL);
 }
 

@@ -9,8 +9,7 @@
 
 static const struct proc *receiver(const struct agent *a, const struct wire *w)
 {
-    const struct life to = parcel_life(w->a);
-    return ranks_of(a, to.rank, to.incarnation);
+    return ranks_of(a, parcel_life(w->a));
 }
 
 /* A process of this node is to run that life of the rank, by this view or by one that the sender has first. */
@@ -61,8 +60,8 @@ static bool pass_on(const struct agent *a, const struct wire *w, const void *bod
 
 void parcels_take(struct agent *a, struct conn *from, const struct wire *w)
 {
-    if (w->rank != (uint32_t)from->rank || w->incarnation != from->incarnation) {
-        log_error("rank %d sends in the name of rank %u", from->rank, w->rank);
+    if (!life_equal(wire_life(w), from->life)) {
+        log_error("rank %d sends in the name of rank %u", from->life.rank, w->rank);
         return;
     }
     if ((has_to_wait(a, w) && keep(a, w)) || pass_on(a, w, w + 1) || w->type == WIRE_PARCEL_BACK)

@@ -21,10 +21,10 @@ struct proc *ranks_find(const struct agent *a, int id)
     return NULL;
 }
 
-struct proc *ranks_of(const struct agent *a, int rank, uint32_t incarnation)
+struct proc *ranks_of(const struct agent *a, struct life life)
 {
     for (struct proc *p = a->procs; p; p = p->next)
-        if (p->rank == rank && p->incarnation == incarnation)
+        if (life_equal(p->life, life))
             return p;
     return NULL;
 }
@@ -36,7 +36,7 @@ struct proc *ranks_started(struct agent *a, int id)
     struct proc *p = calloc(1, sizeof *p);
     if (!p)
         return NULL;
-    *p = (struct proc){.next = a->procs, .id = id, .rank = -1};
+    *p = (struct proc){.next = a->procs, .id = id, .life = LIFE_NONE};
     a->procs = p;
     return p;
 }
@@ -47,33 +47,31 @@ struct conn *ranks_conn(struct agent *a, struct proc *proc)
     if (!proc->conn)
         return NULL;
     proc->conn->node = a->self;
-    proc->conn->rank = -1;
+    proc->conn->life = LIFE_NONE;
     return proc->conn;
 }
 
-void ranks_welcome(struct agent *a, struct proc *proc, int rank, uint32_t incarnation, struct tp_ep *ep,
-                   struct intent_page *intents, struct control_welcome *w)
+void ranks_welcome(struct agent *a, struct proc *proc, struct life life, struct tp_ep *ep, struct intent_page *intents,
+                   struct control_welcome *w)
 {
-    uint64_t joined = incarnation > 0 ? a->rank_joined[rank] : 0;
-    proc->rank = rank;
-    proc->incarnation = incarnation;
+    uint64_t joined = life.incarnation > 0 ? a->rank_joined[life.rank] : 0;
+    proc->life = life;
     proc->intents = intents;
     atomic_store(&intents->segments, complete_segments(joined));
     atomic_store(&intents->collectives, complete_collectives(joined));
-    a->rank_started[rank] = incarnation + 1;
+    a->rank_started[life.rank] = life.incarnation + 1;
     struct conn *c = proc->conn;
     c->ep = ep;
-    c->rank = rank;
-    c->incarnation = incarnation;
+    c->life = life;
     c->next = a->conns;
     a->conns = c;
-    a->own_conn[rank] = c;
+    a->own_conn[life.rank] = c;
     *w = (struct control_welcome){.type = CONTROL_WELCOME,
-                                  .rank = rank,
+                                  .rank = life.rank,
                                   .size = a->view.ranks,
                                   .node = a->self,
-                                  .incarnation = incarnation,
-                                  .restarted = incarnation > 0,
+                                  .incarnation = life.incarnation,
+                                  .restarted = life.incarnation > 0,
                                   .job = a->job,
                                   .instance = complete_segments(joined),
                                   .collectives = complete_collectives(joined),
@@ -84,17 +82,15 @@ void ranks_welcome(struct agent *a, struct proc *proc, int rank, uint32_t incarn
 
 void ranks_exited(struct agent *a, struct proc *proc, int code, int signal)
 {
-    if (proc->rank < 0 || a->view.stopped) {
+    if (life_is_none(proc->life) || a->view.stopped) {
         ranks_free(a, proc);
         return;
     }
     /* What it has sent and not been heard is dropped with the connection when the view says that it is dead. */
     proc->exited = true;
-    struct view_event e = {.type = signal ? VIEW_RANK_DEAD : VIEW_RANK_DONE,
-                           .a = (uint32_t)proc->rank,
-                           .b = proc->incarnation,
-                           .c = signal == SIGNAL_HIDDEN ? 0 : (uint32_t)(signal ? signal : code),
-                           .d = proc->intents && atomic_load(&proc->intents->open) != 0};
+    struct view_event e = view_event_of_life(signal ? VIEW_RANK_DEAD : VIEW_RANK_DONE, proc->life);
+    e.c = signal == SIGNAL_HIDDEN ? 0 : (uint32_t)(signal ? signal : code);
+    e.d = proc->intents && atomic_load(&proc->intents->open) != 0;
     a->ops.submit(a->ops.user, &e);
 }
 
@@ -113,7 +109,7 @@ void ranks_free(struct agent *a, struct proc *proc)
     a->complete = ranks_complete(a);
     *link = proc->next;
     segments_proc_gone(a, proc);
-    if (proc->conn && proc->rank >= 0)
+    if (proc->conn && !life_is_none(proc->life))
         agent_drop_conn(a, proc->conn);
     else
         free(proc->conn);
@@ -127,7 +123,7 @@ void ranks_free(struct agent *a, struct proc *proc)
 static void take_doubts(struct agent *a, struct proc *proc)
 {
     uint32_t told = proc->intents ? atomic_load(&proc->intents->doubted) : 0;
-    struct view_event e = {.type = VIEW_RANK_DOUBT, .a = (uint32_t)proc->rank, .b = proc->incarnation};
+    struct view_event e = view_event_of_life(VIEW_RANK_DOUBT, proc->life);
     if (proc->doubts_told == told)
         return;
     e.c = told - proc->doubts_told - 1;
@@ -148,7 +144,7 @@ static void tell_needs(struct agent *a, uint32_t needs)
 
 void ranks_control(struct agent *a, struct proc *proc, const struct control *r)
 {
-    struct view_event e = {.type = VIEW_RANK_LEFT, .a = (uint32_t)proc->rank, .b = proc->incarnation};
+    struct view_event e = view_event_of_life(VIEW_RANK_LEFT, proc->life);
     struct control reply = *r;
     switch (r->type) {
     case CONTROL_SEG_CREATE:
@@ -182,11 +178,11 @@ void ranks_control(struct agent *a, struct proc *proc, const struct control *r)
         tell_needs(a, (uint32_t)r->a);
         break;
     case CONTROL_ABORT:
-        e = (struct view_event){VIEW_STOP, (uint32_t)r->a & 0xff, (uint32_t)proc->rank + 1, 0, 0};
+        e = (struct view_event){VIEW_STOP, (uint32_t)r->a & 0xff, (uint32_t)proc->life.rank + 1, 0, 0};
         a->ops.submit(a->ops.user, &e);
         break;
     default:
-        log_error("rank %d sends an unknown control message %u", proc->rank, r->type);
+        log_error("rank %d sends an unknown control message %u", proc->life.rank, r->type);
     }
 }
 
@@ -207,13 +203,13 @@ bool ranks_intent(const struct agent *a, const struct proc *proc, int i, struct 
     return true;
 }
 
-void ranks_doubt_intents(struct agent *a, int rank, uint32_t incarnation)
+void ranks_doubt_intents(struct agent *a, struct life writer)
 {
-    const struct proc *proc = ranks_of(a, rank, incarnation);
+    const struct proc *proc = ranks_of(a, writer);
     struct patch patch;
     for (int i = 0; proc && i < INTENT_MAX; i++)
         if (ranks_intent(a, proc, i, &patch))
-            repair_add_doubt(a, life_of(rank, incarnation), &patch);
+            repair_add_doubt(a, writer, &patch);
 }
 
 /* ---- views ---- */
@@ -229,8 +225,9 @@ void ranks_view_committed(struct agent *a)
 {
     for (struct proc *proc = a->procs, *next; proc; proc = next) {
         next = proc->next;
-        const struct view_rank *k = proc->rank >= 0 ? &a->view.rank[proc->rank] : NULL;
-        if (k && proc->exited && (k->incarnation != proc->incarnation || k->state != RANK_RUNNING))
+        const int rank = proc->life.rank;
+        if (rank >= 0 && proc->exited &&
+            (!life_equal(view_life(&a->view, rank), proc->life) || a->view.rank[rank].state != RANK_RUNNING))
             ranks_free(a, proc);
     }
     parcels_look(a);
@@ -239,7 +236,7 @@ void ranks_view_committed(struct agent *a)
 static struct proc *free_standby(const struct agent *a)
 {
     for (struct proc *p = a->procs; p; p = p->next)
-        if (p->rank < 0 && !p->exited)
+        if (life_is_none(p->life) && !p->exited)
             return p;
     return NULL;
 }
@@ -255,7 +252,7 @@ void ranks_view_settled(struct agent *a)
         a->rank_started[r] = k->incarnation + 1;
         struct proc *proc = free_standby(a);
         FAULT_POINT("procs.joining");
-        a->ops.assign(a->ops.user, proc, r, k->incarnation);
+        a->ops.assign(a->ops.user, proc, view_life(&a->view, r));
         FAULT_POINT("procs.joined");
         agent_say(a, proc ? "substituted" : "respawned", ",\"rank\":%d,\"incarnation\":%u", r, k->incarnation);
     }
@@ -285,7 +282,7 @@ bool ranks_come_to(const struct agent *a, uint64_t number)
         const struct view_rank *k = &a->view.rank[r];
         if (k->node != a->self || !view_rank_takes_part(&a->view, r))
             continue;
-        const struct proc *p = ranks_of(a, r, k->incarnation);
+        const struct proc *p = ranks_of(a, view_life(&a->view, r));
         uint64_t before = k->joined ? complete_segments(a->rank_joined[r]) : 0;
         if ((p && p->intents ? segments_of(p) : before) < number)
             return true;

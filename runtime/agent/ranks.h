@@ -6,11 +6,11 @@
 
 /* For the owner. A process was started; id is unique and never reused. NULL: out of memory. */
 struct proc *ranks_started(struct agent *a, int id);
-/* The process runs the rank from now on. ep: the agent's end of its shared-memory connection, whose user is the returned
+/* The process is this life of its rank from now on. ep: the agent's end of its shared-memory connection, whose user is the returned
  * connection (create it with ranks_conn); intents stay the owner's. *welcome is filled in, for the process. */
 struct conn *ranks_conn(struct agent *a, struct proc *proc);
-void ranks_welcome(struct agent *a, struct proc *proc, int rank, uint32_t incarnation, struct tp_ep *ep,
-                   struct intent_page *intents, struct control_welcome *welcome);
+void ranks_welcome(struct agent *a, struct proc *proc, struct life life, struct tp_ep *ep, struct intent_page *intents,
+                   struct control_welcome *welcome);
 /* A request over its control socket (wire/control.h), but for CONTROL_EVENT, which is the owner's. */
 void ranks_control(struct agent *a, struct proc *proc, const struct control *r);
 /* The process ended: by exit with code, or by signal (0 if none; base/signals.h: SIGNAL_HIDDEN). Its last requests were
@@ -23,7 +23,7 @@ void ranks_free(struct agent *a, struct proc *proc);
 struct proc *ranks_find(const struct agent *a, int id);
 
 /* For the parts. */
-void ranks_doubt_intents(struct agent *a, int rank, uint32_t incarnation);
+void ranks_doubt_intents(struct agent *a, struct life writer);
 /* What the process's i-th intent says it is storing; false: nothing. */
 bool ranks_intent(const struct agent *a, const struct proc *proc, int i, struct patch *patch);
 void ranks_view_committed(struct agent *a);
@@ -34,6 +34,6 @@ uint64_t ranks_complete(const struct agent *a);
 bool ranks_come_to(const struct agent *a, uint64_t number);
 /* Of this view: with which value who joins joins. */
 void ranks_joined(struct agent *a, uint64_t value);
-/* The process of that life of the rank; NULL: there is none. */
-struct proc *ranks_of(const struct agent *a, int rank, uint32_t incarnation);
+/* The process of that life; NULL: there is none here. */
+struct proc *ranks_of(const struct agent *a, struct life life);
 #endif

@@ -22,7 +22,7 @@ static void doubt_conn(struct agent *a, struct conn *c)
 {
     for (int i = 0; i < NOTES_MAX; i++)
         if (c->note[i].len) {
-            repair_add_doubt(a, life_of(c->rank, c->incarnation), &c->note[i]);
+            repair_add_doubt(a, c->life, &c->note[i]);
             c->note[i].len = 0;
         }
 }
@@ -35,12 +35,17 @@ static void fence_node(struct agent *a, int node)
     peer_kill(&a->peers, node);
 }
 
-static void fence_rank(struct agent *a, uint32_t rank, uint32_t incarnation)
+static void fence_life(struct agent *a, struct life life)
 {
-    if (incarnation < a->rank_fence[rank])
+    if (life.incarnation < a->rank_fence[life.rank])
         return;
-    a->rank_fence[rank] = incarnation + 1;
-    ranks_doubt_intents(a, (int)rank, incarnation);
+    a->rank_fence[life.rank] = life.incarnation + 1;
+    ranks_doubt_intents(a, life);
+}
+
+static bool is_declared_dead(const struct agent *a, const struct conn *c)
+{
+    return c->life.incarnation < a->rank_fence[c->life.rank] || a->node_fence[c->node];
 }
 
 static void fence(struct agent *a, const struct view_event *events, int n)
@@ -50,16 +55,16 @@ static void fence(struct agent *a, const struct view_event *events, int n)
         if (e->type == VIEW_NODE_DEAD && e->a < (uint32_t)a->members)
             fence_node(a, (int)e->a);
         else if (e->type == VIEW_RANK_DOUBT && !e->d && e->a < (uint32_t)a->view.ranks)
-            ranks_doubt_intents(a, (int)e->a, e->b);
+            ranks_doubt_intents(a, view_event_life(e));
         else if (e->a < (uint32_t)a->view.ranks && view_event_doubts(e, view_event_life(e)))
-            fence_rank(a, e->a, e->b);
+            fence_life(a, view_event_life(e));
     }
     for (struct conn *c = a->conns, *next; c; c = next) {
         next = c->next;
-        bool dead = c->incarnation < a->rank_fence[c->rank] || a->node_fence[c->node], doubted = dead, fenced = dead;
+        bool dead = is_declared_dead(a, c), doubted = dead, fenced = dead;
         for (int i = 0; i < n; i++) {
-            doubted = doubted || view_event_doubts(&events[i], life_of(c->rank, c->incarnation));
-            fenced = fenced || view_event_fences(&events[i], life_of(c->rank, c->incarnation));
+            doubted = doubted || view_event_doubts(&events[i], c->life);
+            fenced = fenced || view_event_fences(&events[i], c->life);
         }
         if (!fenced)
             continue;

@@ -99,12 +99,12 @@ void doubt_for_each(struct agent *a, int copyset, doubt_knows *know)
     for (const struct conn *c = a->conns; c; c = c->next)
         for (int i = 0; i < NOTES_MAX; i++)
             if (is_torn_in(a, copyset, &c->note[i]))
-                know(a, copyset, life_of(c->rank, c->incarnation), &c->note[i], false);
+                know(a, copyset, c->life, &c->note[i], false);
     atomic_thread_fence(memory_order_seq_cst); /* the route was changed before: with op_store_here */
     for (const struct proc *p = a->procs; p; p = p->next)
         for (int i = 0; i < INTENT_MAX; i++)
             if (ranks_intent(a, p, i, &patch) && copyset_of_patch(a, &patch) == copyset)
-                know(a, copyset, life_of(p->rank, p->incarnation), &patch, true);
+                know(a, copyset, p->life, &patch, true);
 }
 
 static void tell_one(struct agent *a, int copyset, struct life writer, const struct patch *patch, bool living)

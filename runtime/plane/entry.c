@@ -66,7 +66,7 @@ static int maker_of(int socket)
 static void answer(struct plane *p, struct process *k, int socket)
 {
     struct control r = {
-        .type = CONTROL_ENTER, .slot = k->proc ? k->proc->rank : -1, .a = k->owner, .b = (int64_t)entry_of(k)};
+        .type = CONTROL_ENTER, .slot = k->proc ? k->proc->life.rank : -1, .a = k->owner, .b = (int64_t)entry_of(k)};
     bool open = r.b == ENTRY_OPEN;
     int error = procs_send(socket, &r, sizeof r, &k->handed_fd, open);
     if (error) {
@@ -100,7 +100,7 @@ static int take(struct plane *p, struct process *k, bool *more)
     if (n <= 0 || (n == sizeof r && r.type == CONTROL_ENTER && fd >= 0))
         return fd;
     if (n == sizeof r && r.type == CONTROL_NEEDS && fd < 0) { /* said before keel_init */
-        if (k->proc && k->proc->rank >= 0)
+        if (k->proc && k->proc->life.rank >= 0)
             ranks_control(&p->agent, k->proc, &r);
         return -1;
     }

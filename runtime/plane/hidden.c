@@ -22,7 +22,7 @@ static void died(struct plane *p, struct process *k, int signal)
     char members[96];
     k->hidden = true;
     k->signal = signal;
-    snprintf(members, sizeof members, ",\"rank\":%d,\"pid\":%d,\"signal\":%d", k->proc->rank, k->owner, signal);
+    snprintf(members, sizeof members, ",\"rank\":%d,\"pid\":%d,\"signal\":%d", k->proc->life.rank, k->owner, signal);
     queue_event(p, "hidden_death", members);
     struct upcall *u = queue_upcall_new(p, UPCALL_HIDDEN_DEATH);
     if (!u)
@@ -56,12 +56,12 @@ void hidden_begin(struct plane *p, struct process *k)
     if (k->owner_fd >= 0 && epoll_ctl(p->epoll_fd, EPOLL_CTL_ADD, k->owner_fd, &ev) == 0)
         return;
     if (k->owner_fd < 0 && errno == ESRCH) { /* since it asked */
-        if (k->proc && k->proc->rank >= 0)
+        if (k->proc && k->proc->life.rank >= 0)
             judge(p, k);
         return;
     }
     log_warn("pid %d, which is to be rank %d, is not watched: how it ends is its script's matter", k->owner,
-             k->proc ? k->proc->rank : -1);
+             k->proc ? k->proc->life.rank : -1);
     hidden_forget(p, k);
 }
 
@@ -78,7 +78,7 @@ void hidden_look(struct plane *p, struct process *k)
 {
     if (k->owner_fd < 0 || !process_has_ended(k->owner_fd))
         return;
-    if (k->proc && k->proc->rank >= 0)
+    if (k->proc && k->proc->life.rank >= 0)
         judge(p, k);
     hidden_forget(p, k);
 }

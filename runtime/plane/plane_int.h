@@ -177,7 +177,7 @@ bool procs_have_asked(struct plane *p);
 void procs_free(struct plane *p);
 /* What the data half asks for (struct agent_ops). */
 void procs_answer(void *user, struct proc *proc, const struct control *reply, int64_t handle);
-void procs_assign(void *user, struct proc *proc, int rank, uint32_t incarnation);
+void procs_assign(void *user, struct proc *proc, struct life life);
 void procs_released(void *user, struct proc *proc);
 unsigned procs_look_at(void *user, const struct proc *proc, uint64_t *ticks);
 void procs_failed(void *user);

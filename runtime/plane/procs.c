@@ -89,7 +89,7 @@ static void application_event(struct plane *p, const struct proc *proc, const st
     size_t name_len = strnlen(r->text, CONTROL_TEXT_MAX), at = name_len + 1,
            room = at < CONTROL_TEXT_MAX ? CONTROL_TEXT_MAX - at : 0;
     size_t len = room ? strnlen(r->text + at, room) : 0;
-    json_t *fields = json_pack("{s:i, s:I}", "rank", proc->rank, "number", (json_int_t)r->a);
+    json_t *fields = json_pack("{s:i, s:I}", "rank", proc->life.rank, "number", (json_int_t)r->a);
     bool all = fields && (!len || !json_object_set_new(fields, "text", text_of(r->text + at, len, len + 1 >= room))) &&
                !json_object_set_new(fields, "name", text_of(r->text, name_len, false));
     char *dump = all ? json_dumps(fields, JSON_COMPACT) : NULL;
@@ -98,7 +98,7 @@ static void application_event(struct plane *p, const struct proc *proc, const st
         dump[strlen(dump) - 1] = '\0';
         queue_event(p, "application", dump);
     } else {
-        log_error("rank %d: no memory for its event", proc->rank);
+        log_error("rank %d: no memory for its event", proc->life.rank);
     }
     free(dump);
     json_decref(fields);
@@ -107,7 +107,7 @@ static void application_event(struct plane *p, const struct proc *proc, const st
 /* Its process has gone. A standby's place is another one's then: nobody has been told to be that rank yet. */
 static void control_ended(struct plane *p, struct process *k)
 {
-    bool waited = k->proc && k->proc->rank < 0;
+    bool waited = k->proc && k->proc->life.rank < 0;
     hidden_closed(k);
     entry_close(p, k);
     if (waited)
@@ -127,7 +127,7 @@ static void tell_here(struct plane *p)
 /* A program that does not use Keel: its process cannot be replaced. True if the job ends for it. */
 static bool ends_job(struct plane *p, const struct proc *proc, int signal_number)
 {
-    if (!signal_number || !settings_plain_death_ends(p->config.settings) || p->here || proc->incarnation > 0)
+    if (!signal_number || !settings_plain_death_ends(p->config.settings) || p->here || proc->life.incarnation > 0)
         return false;
     struct upcall *u = queue_upcall_new(p, UPCALL_PLAIN_DEATH);
     if (u) {
@@ -148,7 +148,7 @@ static void read_control(struct plane *p, struct process *k)
             control_ended(p, k);
             return;
         }
-        if (n != sizeof r || !k->proc || k->proc->rank < 0)
+        if (n != sizeof r || !k->proc || k->proc->life.rank < 0)
             log_warn_some("pid %d sends a control message of %zd bytes", k->pid, n);
         else if (r.type == CONTROL_EVENT)
             application_event(p, k->proc, &r);
@@ -215,7 +215,7 @@ static void make_hall(struct plane *p)
 }
 
 /* Tell the process who it is and hand it what it needs. */
-static void welcome(struct plane *p, struct process *k, int rank, uint32_t incarnation)
+static void welcome(struct plane *p, struct process *k, struct life life)
 {
     struct agent *a = &p->agent;
     int intents_fd = -1, shm_fds[TP_SHM_FDS];
@@ -229,7 +229,7 @@ static void welcome(struct plane *p, struct process *k, int rank, uint32_t incar
         return;
     }
     struct control_welcome w;
-    ranks_welcome(a, k->proc, rank, incarnation, ep, k->intents, &w);
+    ranks_welcome(a, k->proc, life, ep, k->intents, &w);
     w.secure = p->config.settings->secure;
     w.range_base = p->config.settings->range.base;
     w.range_bytes = p->config.settings->range.bytes;
@@ -244,18 +244,18 @@ static void welcome(struct plane *p, struct process *k, int rank, uint32_t incar
         close(shm_fds[i]);
 }
 
-void procs_assign(void *user, struct proc *proc, int rank, uint32_t incarnation)
+void procs_assign(void *user, struct proc *proc, struct life life)
 {
     struct plane *p = user;
     struct process *k = proc ? of_proc(p, proc) : NULL;
     if (k)
-        welcome(p, k, rank, incarnation);
+        welcome(p, k, life);
     struct upcall *u = queue_upcall_new(p, k ? UPCALL_ASSIGNED : UPCALL_RESPAWN);
     if (!u)
         return;
     u->seat = k ? proc->id : -1;
-    u->rank = rank;
-    u->incarnation = incarnation;
+    u->rank = life.rank;
+    u->incarnation = life.incarnation;
     queue_upcall(p, u);
 }
 
@@ -321,7 +321,7 @@ void procs_started(struct plane *p, const struct command *c)
     k->next = p->processes;
     p->processes = k;
     if (c->rank >= 0)
-        welcome(p, k, c->rank, c->incarnation);
+        welcome(p, k, life_of(c->rank, c->incarnation));
     else
         ranks_view_settled(&p->agent); /* a standby may be waited for */
 }
@@ -336,7 +336,7 @@ void procs_exited(struct plane *p, const struct command *c)
     entry_shut(p, k);
     if (k->hidden)
         ranks_exited(&p->agent, proc, 0, k->signal);
-    else if (proc->rank >= 0 && !p->agent.view.stopped && ends_job(p, proc, c->signal))
+    else if (proc->life.rank >= 0 && !p->agent.view.stopped && ends_job(p, proc, c->signal))
         ranks_ended_job(&p->agent, proc, 128 + c->signal);
     else
         ranks_exited(&p->agent, proc, c->code, c->signal);

@@ -62,7 +62,7 @@ static void ask_about_copies(struct plane *p, struct report *r)
 static void put_waits(struct plane *p, struct report *r)
 {
     for (const struct process *k = p->processes; k; k = k->next)
-        for (int i = 0; k->intents && k->proc && k->proc->rank >= 0 && !k->proc->exited && i < WAIT_NOTES; i++) {
+        for (int i = 0; k->intents && k->proc && k->proc->life.rank >= 0 && !k->proc->exited && i < WAIT_NOTES; i++) {
             struct wait_said w;
             if (!wait_note_read(&k->intents->wait[i], &w))
                 continue;
@@ -71,7 +71,7 @@ static void put_waits(struct plane *p, struct report *r)
             int rank = w.rank < p->agent.view.ranks ? w.rank : -1, node = w.node < p->agent.members ? w.node : -1;
             fprintf(r->f,
                     "%s{\"rank\":%d,\"call\":\"%s\",\"whom\":\"%s\",\"for_rank\":%d,\"for_node\":%d,\"since_ns\":%llu}",
-                    r->any_wait ? "," : "", k->proc->rank, wait_call_name(w.call), wait_whom_name(w.whom),
+                    r->any_wait ? "," : "", k->proc->life.rank, wait_call_name(w.call), wait_whom_name(w.whom),
                     rank < 0 ? -1 : rank, node < 0 ? -1 : node, (unsigned long long)(w.since_ns & INT64_MAX));
             r->any_wait = true;
             ask_about(p, r, &w);

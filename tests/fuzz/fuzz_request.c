@@ -66,7 +66,7 @@ static void control(const uint8_t *data, size_t len)
     struct agent *a = &w.node[0].agent;
     static struct proc proc;
     struct control c = {.type = len ? data[0] % 12 : 0, .seg = 1, .bytes = 64};
-    proc = (struct proc){.id = 0, .rank = 0, .incarnation = 0};
+    proc = (struct proc){.id = 0, .life.rank = 0, .life.incarnation = 0};
     if (len > 1)
         memcpy((uint8_t *)&c + data[1] % sizeof c, data + 2,
                len - 2 < sizeof c - data[1] % sizeof c ? len - 2 : sizeof c - data[1] % sizeof c);

@@ -156,8 +156,7 @@ static void ops_answer(void *user, struct proc *proc, const struct control *repl
 
 struct spawn {
     struct node *node;
-    int rank;
-    uint32_t incarnation;
+    struct life life;
 };
 
 static void spawned(void *arg, uint64_t unused)
@@ -165,27 +164,28 @@ static void spawned(void *arg, uint64_t unused)
     (void)unused;
     struct spawn *s = arg;
     if (!s->node->dead) {
-        struct runner *r = runner_new(s->node, s->rank, s->incarnation);
-        node_command(
-            s->node,
-            &(struct command){.type = COMMAND_STARTED, .runner = r, .rank = s->rank, .incarnation = s->incarnation});
+        struct runner *r = runner_new(s->node, s->life.rank, s->life.incarnation);
+        node_command(s->node, &(struct command){.type = COMMAND_STARTED,
+                                                .runner = r,
+                                                .rank = s->life.rank,
+                                                .incarnation = s->life.incarnation});
     }
     free(s);
 }
 
-static void ops_assign(void *user, struct proc *proc, int rank, uint32_t incarnation)
+static void ops_assign(void *user, struct proc *proc, struct life life)
 {
     struct node *n = user;
     struct world *w = n->w;
     if (proc) {
         struct runner *r = runner_of(w, proc->id);
-        r->rank = rank;
-        r->incarnation = incarnation;
+        r->rank = life.rank;
+        r->incarnation = life.incarnation;
         runner_welcome(r);
         return;
     }
     struct spawn *s = sim_alloc(sizeof *s);
-    *s = (struct spawn){n, rank, incarnation};
+    *s = (struct spawn){n, life};
     sched_at(&w->sched, w->sched.now + sched_between(&w->sched, 20 * US, 2 * MS), spawned, s, 0);
 }
 
@@ -257,7 +257,7 @@ static void run_command(struct node *n, const struct command *c)
             ranks_exited(a, proc, c->code, c->signal);
         break;
     case COMMAND_CONTROL:
-        if (proc && proc->rank >= 0 && !proc->exited)
+        if (proc && proc->life.rank >= 0 && !proc->exited)
             ranks_control(a, proc, &c->control);
         break;
     case COMMAND_PREPARE:

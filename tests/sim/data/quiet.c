@@ -63,9 +63,9 @@ static void check_notes(struct world *w)
     for (int i = 0; i < w->members && !w->failed; i++)
         for (const struct conn *c = w->node[i].dead ? NULL : w->node[i].agent.conns; c && !w->failed; c = c->next)
             for (int k = 0; k < NOTES_MAX; k++)
-                if (c->note[k].len && c->note[k].torn && !model_is_zombie(w, c->rank, c->incarnation))
-                    world_fail(w, "quiet: node %d has a note of rank %d.%u that its copy may be torn", i, c->rank,
-                               c->incarnation);
+                if (c->note[k].len && c->note[k].torn && !model_is_zombie(w, c->life.rank, c->life.incarnation))
+                    world_fail(w, "quiet: node %d has a note of rank %d.%u that its copy may be torn", i, c->life.rank,
+                               c->life.incarnation);
 }
 
 static bool copyset_is_used(const struct model *m, int copyset)

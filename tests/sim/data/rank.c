@@ -203,7 +203,7 @@ void runner_welcome(struct runner *r)
     r->shm = net_open(&w->net, &r->process, true);
     struct tp_ep *ep;
     net_pair(n->shm, c, &ep, r->shm, NULL, &r->own);
-    ranks_welcome(&n->agent, proc, r->rank, r->incarnation, ep, r->intents, &r->welcome);
+    ranks_welcome(&n->agent, proc, life_of(r->rank, r->incarnation), ep, r->intents, &r->welcome);
     world_say(w, "rank %d.%u starts on node %d", r->rank, r->incarnation, n->id);
 }
 

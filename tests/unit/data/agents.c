@@ -96,9 +96,9 @@ static void on_answer(void *user, struct proc *proc, const struct control *reply
     w.answer = *reply;
 }
 
-static void on_assign(void *user, struct proc *proc, int rank, uint32_t incarnation)
+static void on_assign(void *user, struct proc *proc, struct life life)
 {
-    (void)user, (void)proc, (void)rank, (void)incarnation;
+    (void)user, (void)proc, (void)life;
 }
 
 static void on_released(void *user, struct proc *proc)

@@ -26,7 +26,7 @@ static struct rank *const writer = &w.rank[2];
 static inline struct conn *conn_of_writer(int node)
 {
     struct conn *c = w.node[node].agent.conns;
-    while (c->rank != 2)
+    while (c->life.rank != 2)
         c = c->next;
     return c;
 }

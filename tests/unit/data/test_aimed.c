@@ -180,7 +180,7 @@ static void test_aimed_segment_freed_during_fetch(void **state)
                 world_settle(i);
             for (int i = 0; i < k; i++)
                 world_turn();
-            struct proc proc = {.rank = at};
+            struct proc proc = {.life.rank = at};
             struct control r = {.type = CONTROL_SEG_FREE, .seg = SEG_TRIPLE, .b = 1};
             segments_free(&w.node[at].agent, &proc, &r);
             world_pump();
@@ -363,7 +363,7 @@ static void test_aimed_notes_of_chunks_are_cleared_after_a_break(void **state)
     for (int node = 0; node < 2; node++)
         for (struct conn *k = w.node[node].agent.conns; k; k = k->next)
             for (int i = 0; i < NOTES_MAX; i++)
-                torn += k->rank == 3 && k->note[i].len && k->note[i].torn;
+                torn += k->life.rank == 3 && k->note[i].len && k->note[i].torn;
     assert_int_equal(torn, 0);
 }
 
@@ -372,7 +372,7 @@ static int torn_notes(int node)
     int torn = 0;
     for (struct conn *k = w.node[node].agent.conns; k; k = k->next)
         for (int i = 0; i < NOTES_MAX; i++)
-            torn += k->rank == 3 && k->note[i].len && k->note[i].torn;
+            torn += k->life.rank == 3 && k->note[i].len && k->note[i].torn;
     return torn;
 }
 
@@ -420,7 +420,7 @@ static void complete_then_torn(int lost_at, int torn_at)
     assert_int_equal(h.opaque[0], 0);
     assert_int_equal((int64_t)h.opaque[1], KEEL_OK);
     for (struct conn *k = w.node[lost_at].agent.conns; k; k = k->next)
-        if (k->rank == 3)
+        if (k->life.rank == 3)
             agent_close_conn(&w.node[lost_at].agent, k);
     struct wire intent = rank_wire(&w.rank[2], WIRE_INTENT, SEG_SHADOW, 0, 0);
     intent.count = sizeof big / 2;

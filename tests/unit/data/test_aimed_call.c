@@ -23,7 +23,7 @@
 static void test_aimed_allocation_after_a_failed_one(void **state)
 {
     (void)state;
-    struct proc proc = {.rank = 0, .id = 1, .next = w.node[0].agent.procs};
+    struct proc proc = {.life.rank = 0, .id = 1, .next = w.node[0].agent.procs};
     struct agent *a = &w.node[0].agent;
     a->procs = &proc;
     struct control r = {.type = CONTROL_SEG_CREATE, .id = 1, .seg = 4, .bytes = 64, .redundancy = 1, .b = 1};
@@ -62,7 +62,7 @@ static void test_aimed_node_without_memory_for_a_segment_lets_its_rank_say_so(vo
 {
     (void)state;
     struct agent *a = &w.node[1].agent;
-    struct proc first = {.rank = 0, .id = 1}, here = {.rank = 1, .id = 2};
+    struct proc first = {.life.rank = 0, .id = 1}, here = {.life.rank = 1, .id = 2};
     w.node[0].agent.procs = &first;
     a->procs = &here;
     struct control r = {.type = CONTROL_SEG_CREATE, .id = 1, .seg = 4, .bytes = 64, .redundancy = 1, .b = 1};
@@ -294,13 +294,13 @@ static void test_aimed_who_leaves_waits_until_a_free_counts(void **state)
 }
 
 /* A rank of node 0, whose agent is told what became of segment 4. */
-static struct proc freer = {.rank = 0, .id = 1};
+static struct proc freer = {.life.rank = 0, .id = 1};
 static struct intent_page freers;
 static void one_frees(keel_status agreed, uint64_t number)
 {
     struct control r = {.type = CONTROL_SEG_FREE, .id = 9, .seg = 4, .a = agreed, .b = (int64_t)number};
     freers = (struct intent_page){0};
-    freer = (struct proc){.rank = 0, .id = 1, .intents = &freers};
+    freer = (struct proc){.life.rank = 0, .id = 1, .intents = &freers};
     w.node[0].agent.procs = &freer;
     w.answer.id = 0;
     ranks_control(&w.node[0].agent, &freer, &r);
@@ -361,7 +361,7 @@ static void test_aimed_made_segment_is_known_when_all_have_it(void **state)
     (void)state;
     struct agent *a = &w.node[0].agent;
     freers = (struct intent_page){0};
-    freer = (struct proc){.rank = 0, .id = 1, .intents = &freers};
+    freer = (struct proc){.life.rank = 0, .id = 1, .intents = &freers};
     a->procs = &freer;
     w.node[2].still = true;
     w.answer.id = 0;

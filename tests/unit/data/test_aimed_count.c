@@ -343,7 +343,7 @@ static void test_aimed_freed_pool_leaves_no_records(void **state)
     add.round = 1;
     assert_int_equal(rank_ask(&w.rank[3], 0, add, NULL), KEEL_OK);
     assert_true(dedup_bytes(&w.node[1].agent.dedup[copyset_of(0, 1)]) > before[1]);
-    struct proc proc = {.rank = 0};
+    struct proc proc = {.life.rank = 0};
     struct control r = {.type = CONTROL_SEG_FREE, .seg = SEG_TRIPLE, .b = 1};
     segments_free(&w.node[0].agent, &proc, &r);
     world_pump();
@@ -422,7 +422,7 @@ static void test_aimed_answer_of_the_last_copy_is_lost(void **state)
     turns(5); /* node 2 has passed it on */
     assert_int_equal(word_at(2, SEG_SHADOW, 2, 0), 1);
     for (struct conn *k = w.node[3].agent.conns; k; k = k->next)
-        if (k->rank == 3)
+        if (k->life.rank == 3)
             tp_disconnect(k->ep);
     w.node[3].still = false;
     turns(5000); /* 5 s of virtual time */
@@ -502,7 +502,7 @@ static void test_aimed_answer_is_lost_of_a_request_still_in_use(void **state)
     assert_non_null(kept);
     turns(5);
     for (struct conn *k = w.node[3].agent.conns; k; k = k->next)
-        if (k->rank == 3)
+        if (k->life.rank == 3)
             tp_disconnect(k->ep);
     w.node[3].still = false;
     turns(500);

@@ -65,7 +65,7 @@ static struct proc *client_proc(void)
     static struct control_welcome welcome;
     struct proc *proc = ranks_started(&w.node[3].agent, 1);
     assert_non_null(ranks_conn(&w.node[3].agent, proc));
-    ranks_welcome(&w.node[3].agent, proc, 3, 0, NULL, &intents, &welcome);
+    ranks_welcome(&w.node[3].agent, proc, life_of(3, 0), NULL, &intents, &welcome);
     return proc;
 }
 

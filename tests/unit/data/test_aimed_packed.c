@@ -121,7 +121,7 @@ static void test_aimed_packed_put_whose_writer_dies_leaves_equal_copies(void **s
             turns(t);
             halves += all_words_are(&at_2, ahead, 2) && all_words_are(&at_2, behind, 1);
             for (struct conn *k = w.node[behind].agent.conns; k; k = k->next)
-                if (k->rank == 3)
+                if (k->life.rank == 3)
                     agent_close_conn(&w.node[behind].agent, k); /* the message is lost with its sender */
             w.node[behind].still = false;
             world_kill_rank(3);

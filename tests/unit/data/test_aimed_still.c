@@ -27,7 +27,7 @@ static struct proc *stand_still(struct intent_page *page)
     struct proc *proc = ranks_started(&w.node[0].agent, 1);
     memset(page, 0, sizeof *page);
     assert_non_null(ranks_conn(&w.node[0].agent, proc));
-    ranks_welcome(&w.node[0].agent, proc, 0, 0, NULL, page, &welcome);
+    ranks_welcome(&w.node[0].agent, proc, life_of(0, 0), NULL, page, &welcome);
     for (int node = 0; node < 3; node++)
         memcpy(bytes_at(node, SEG_TRIPLE, 0) + STILL_WORD, &still_old, 8);
     memcpy(bytes_at(0, SEG_TRIPLE, 0) + STILL_WORD, &still_torn, 8);

@@ -178,7 +178,7 @@ static void repeat_without_memory(bool frozen)
     const struct view_event elsewhere = {.type = VIEW_RANK_LEFT, .a = 2};
     struct agent *a = &w.node[0].agent;
     struct conn *c = a->conns;
-    while (c->rank != 3)
+    while (c->life.rank != 3)
         c = c->next;
     struct wire acc = acc_of(0), next;
     acc.flags = WIRE_F_TASK;

@@ -67,7 +67,7 @@ static int set_up(void **state)
     client_own_link(&c)->way.state = WAY_CONNECTING; /* nothing goes over it here */
     for (int i = 0; i < 4; i++) {                    /* a process for each rank, for the agent to look at */
         struct proc *proc = ranks_started(&w.node[i].agent, 10 + i);
-        proc->rank = i;
+        proc->life.rank = i;
         answers[i] = true;
     }
     mute = false;
@@ -81,7 +81,7 @@ static int tear_down(void **state)
     for (int i = 0; i < 4; i++) {
         struct proc *proc = ranks_find(&w.node[i].agent, 10 + i);
         if (proc) {
-            proc->rank = -1; /* it has no connection to drop */
+            proc->life.rank = -1; /* it has no connection to drop */
             ranks_free(&w.node[i].agent, proc);
         }
     }

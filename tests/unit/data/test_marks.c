@@ -80,7 +80,7 @@ static void test_marks_every_piece_that_a_write_touches_and_no_other_is_marked(v
 static void test_marks_are_not_set_before_a_rank_of_the_node_asks(void **state)
 {
     (void)state;
-    struct proc proc = {.rank = 0};
+    struct proc proc = {.life.rank = 0};
     struct control map = {.type = CONTROL_SEG_MAP, .seg = SEG_SHADOW, .slot = 0};
     assert_int_equal(rank_put(writer, 0, SEG_SHADOW, 0, 16, 77, 1), KEEL_OK);
     segments_map(&w.node[0].agent, &proc, &map);

@@ -44,7 +44,7 @@ static void begin(int rank, uint32_t incarnation)
     struct proc *proc = ranks_started(a, 10 + (int)incarnation);
     struct tp_ep *ep = a->own_conn[rank]->ep;
     assert_non_null(ranks_conn(a, proc));
-    ranks_welcome(a, proc, rank, incarnation, ep, &intents, &welcome);
+    ranks_welcome(a, proc, life_of(rank, incarnation), ep, &intents, &welcome);
 }
 
 static void expect_parcel(int rank, int replies, int from, char text)

@@ -288,7 +288,7 @@ static void test_repair_what_came_before_a_new_connection_is_handled(void **stat
     announce(r, 0, SEG_SHADOW, 0, 4096, 7, 0, 5);
     world_pump();
     const struct conn *c = w.node[0].agent.conns;
-    while (c && c->rank != 3)
+    while (c && c->life.rank != 3)
         c = c->next;
     assert_true(c && c->attempt == hello.attempt && c->note[4].put == 7);
     tp_ep_destroy(again);

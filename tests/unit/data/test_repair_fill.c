@@ -68,7 +68,7 @@ static void test_repair_copy_counts_when_all_of_it_is_acknowledged(void **state)
 static void test_repair_copy_that_is_filled_is_mapped_when_it_is_whole(void **state)
 {
     (void)state;
-    struct proc proc = {.rank = 3};
+    struct proc proc = {.life.rank = 3};
     const struct control map = {.type = CONTROL_SEG_MAP, .seg = SEG_TRIPLE, .slot = 0};
     segments_map(&w.node[3].agent, &proc, &map);
     assert_int_equal(w.answer.status, KEEL_ERR_STATE); /* none is here */

@@ -190,7 +190,7 @@ static void test_strong_get_of_a_segment_that_is_freed_is_sent_back(void **state
     (void)state;
     assert_int_equal(rank_put(writer, 0, SEG_SHADOW, 0, 16, 77, 1), KEEL_OK);
     ask_in_vain(strong_of(SEG_SHADOW, 16, 8));
-    struct proc proc = {.rank = 0};
+    struct proc proc = {.life.rank = 0};
     struct control r = {.type = CONTROL_SEG_FREE, .seg = SEG_SHADOW, .b = 1};
     segments_free(&w.node[0].agent, &proc, &r);
     expect_answer(WIRE_RETRY);
@@ -251,7 +251,7 @@ static void test_strong_malformed_answers_do_no_harm(void **state)
 static void test_strong_get_whose_question_was_dropped_is_sent_back(void **state)
 {
     (void)state;
-    struct proc proc = {.rank = 0};
+    struct proc proc = {.life.rank = 0};
     struct control r = {.type = CONTROL_SEG_FREE, .seg = SEG_SHADOW, .b = 1};
     int before = reader->replies;
     rank_send(reader, 0, strong_of(SEG_SHADOW, 16, 8), NULL);

@@ -169,7 +169,7 @@ static void test_verify_segment_that_is_freed_under_it_is_left_out(void **state)
     begin(3);
     for (int i = 0; i < 30; i++)
         world_turn();
-    struct proc proc = {.rank = 0};
+    struct proc proc = {.life.rank = 0};
     struct control r = {.type = CONTROL_SEG_FREE, .seg = SEG_SHADOW, .b = 1};
     segments_free(&w.node[0].agent, &proc, &r);
     await();
