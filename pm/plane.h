@@ -14,6 +14,7 @@
 #include <keel/status.h>
 
 #include "runtime/base/job_settings.h"
+#include "runtime/base/life.h"
 
 enum {
     PLANE_BLOB_MAX = 512,
@@ -39,11 +40,10 @@ struct plane_blob {
 
 struct plane_callbacks {
     void *user;
-    /* The process in seat `seat` of this node (a standby that waits in keel_init) is rank `rank`, incarnation
-     * `incarnation`, from now on. */
-    void (*assigned)(void *user, int seat, int rank, uint32_t incarnation);
-    /* Start another process for this rank on this node; then plane_process_started with a new seat. */
-    void (*respawn)(void *user, int rank, uint32_t incarnation);
+    /* The process in seat `seat` of this node (a standby that waits in keel_init) is this life of its rank from now on. */
+    void (*assigned)(void *user, int seat, struct life life);
+    /* Start another process on this node for this life of its rank; then plane_process_started with a new seat. */
+    void (*respawn)(void *user, struct life life);
     /* A process of this node has called keel_init: the program is one of Keel's. */
     void (*here)(void *user);
     /* The program of seat has started the rank's process, pid, and that has died, of signal (or SIGNAL_HIDDEN). What is
@@ -84,10 +84,11 @@ keel_status plane_start(struct plane *plane, const struct plane_blob *blobs, cha
 /* Where a node is that may become a member later. Once it has been said a view may name it. KEEL_ERR_ARG: that is no
  * blob of such a node. */
 keel_status plane_meet(struct plane *plane, int node, const struct plane_blob *blob);
-/* A process was started in seat (0.. unique on this node, never reused) for `rank` (-1: standby on a spare node).
+/* A process was started in seat (0.. unique on this node, never reused) as this life of its rank (LIFE_NONE:
+ * a standby on a spare node).
  * fd is our end of its SOCK_SEQPACKET socketpair (the child's end is KEEL_FD in its environment); the plane owns fd
  * now. */
-keel_status plane_process_started(struct plane *plane, int seat, int rank, uint32_t incarnation, int pid, int fd);
+keel_status plane_process_started(struct plane *plane, int seat, struct life life, int pid, int fd);
 /* The process in seat ended: by exit with code, or by signal (0 if none). */
 void plane_process_exited(struct plane *plane, int seat, int code, int signal);
 /* What this node's detector knows, one JSON object: probe, coordinator, watches, doubts, links, said (see keelctl(1)). The

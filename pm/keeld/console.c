@@ -23,7 +23,7 @@ enum {
 
 static const char *process_state(const struct process *p)
 {
-    return p->exited ? (p->signal ? "killed" : "ended") : p->rank < 0 ? "standby" : "running";
+    return p->exited ? (p->signal ? "killed" : "ended") : p->life.rank < 0 ? "standby" : "running";
 }
 
 /* A node that waits for its use; after a take-over it is one like the others. */
@@ -49,8 +49,8 @@ static json_t *status_json(const struct keeld *a)
     json_t *ranks = json_array(), *alive = json_array(), *hosts = json_array();
     for (int i = 0; i < a->process_count; i++) {
         const struct process *p = a->processes[i].p;
-        json_array_append_new(ranks, json_pack("{s:i, s:i, s:i, s:s}", "rank", p->rank, "pid", (int)p->pid,
-                                               "incarnation", (int)p->incarnation, "state", process_state(p)));
+        json_array_append_new(ranks, json_pack("{s:i, s:i, s:i, s:s}", "rank", p->life.rank, "pid", (int)p->pid,
+                                               "incarnation", (int)p->life.incarnation, "state", process_state(p)));
     }
     for (int i = 0; a->view_alive && i < a->born; i++)
         json_array_append_new(alive, json_boolean(a->view_alive[i]));

@@ -206,7 +206,7 @@ static bool is_awaited(const struct keeld *a, int rank)
     if (rank < 0 || rank >= a->job.settings.ranks || a->job.settings.rank_node[rank] != a->launch.node)
         return false;
     for (int i = 0; i < join.come; i++)
-        if (join.joined[i].p->rank == rank)
+        if (join.joined[i].p->life.rank == rank)
             return false;
     return true;
 }
@@ -252,7 +252,7 @@ void keeld_join_run(struct keeld *a)
     keeld_log_capture(a);
     for (int i = 0; i < join.here && a->state == KEELD_RUNNING; i++) {
         struct process *p = join.joined[i].p;
-        keel_status status = plane_process_started(a->plane, p->seat, p->rank, 0, (int)p->pid, join.joined[i].keel_fd);
+        keel_status status = plane_process_started(a->plane, p->seat, p->life, (int)p->pid, join.joined[i].keel_fd);
         char text[REFUSAL_MAX];
         if (status != KEEL_OK)
             keeld_fail(a, 1, refusal_text(status, text));

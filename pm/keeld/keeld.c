@@ -213,16 +213,16 @@ void keeld_fail(struct keeld *a, int code, const char *why)
 
 /* ---- the plane ---- */
 
-static void plane_assigned(void *user, int seat, int rank, uint32_t incarnation)
+static void plane_assigned(void *user, int seat, struct life life)
 {
-    keeld_ranks_assigned(user, seat, rank, incarnation);
+    keeld_ranks_assigned(user, seat, life);
 }
 
-static void plane_respawn(void *user, int rank, uint32_t incarnation)
+static void plane_respawn(void *user, struct life life)
 {
     struct keeld *a = user;
-    if (a->state == KEELD_RUNNING && !keeld_kind_holds(a, rank, incarnation))
-        keeld_ranks_respawn(a, rank, incarnation);
+    if (a->state == KEELD_RUNNING && !keeld_kind_holds(a, life))
+        keeld_ranks_respawn(a, life);
 }
 
 static void plane_here(void *user)

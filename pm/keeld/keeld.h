@@ -133,10 +133,7 @@ struct keeld {
     int lost_rank, lost_node; /* before that was known: a rank that died with its node; -1 */
     uv_timer_t kind;          /* how long the program has then, to show that it is one of Keel's */
     bool standbys_begun;      /* on a spare */
-    struct keeld_held {
-        int rank;
-        uint32_t incarnation;
-    } * held; /* ranks that wait for that */
+    struct life *held;        /* ranks' lives that wait for that */
     int held_count;
     struct pmi_server *pmi;
     struct pmi_root *root; /* in use at one node only */
@@ -225,8 +222,8 @@ void keeld_log_drain(struct keeld *a);
 
 /* ranks.c */
 void keeld_ranks_start(struct keeld *a);
-void keeld_ranks_assigned(struct keeld *a, int seat, int rank, uint32_t incarnation);
-void keeld_ranks_respawn(struct keeld *a, int rank, uint32_t incarnation);
+void keeld_ranks_assigned(struct keeld *a, int seat, struct life life);
+void keeld_ranks_respawn(struct keeld *a, struct life life);
 void keeld_ranks_hidden_death(struct keeld *a, int seat, int pid, int signal);
 void keeld_ranks_plain_death(struct keeld *a, int seat);
 void keeld_ranks_standby(struct keeld *a);
@@ -295,7 +292,7 @@ void keeld_kind_view(struct keeld *a, const int *rank_node, const bool *node_ali
 /* The exit code of a job that would end with this one. */
 int keeld_kind_judge(struct keeld *a, int code);
 /* A rank is to go on here: true if it waits until the program has shown what it is. */
-bool keeld_kind_holds(struct keeld *a, int rank, uint32_t incarnation);
+bool keeld_kind_holds(struct keeld *a, struct life life);
 
 /* pmi.c */
 void keeld_pmi_open(struct keeld *a);

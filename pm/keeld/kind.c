@@ -16,12 +16,12 @@ static void lost_for_good(struct keeld *a)
 
 static void release_held(struct keeld *a)
 {
-    struct keeld_held *held = a->held;
+    struct life *held = a->held;
     int count = a->held_count;
     a->held = NULL;
     a->held_count = 0;
     for (int i = 0; i < count && a->state == KEELD_RUNNING; i++)
-        keeld_ranks_respawn(a, held[i].rank, held[i].incarnation);
+        keeld_ranks_respawn(a, held[i]);
     free(held);
 }
 
@@ -80,13 +80,13 @@ int keeld_kind_judge(struct keeld *a, int code)
     return 128 + SIGKILL;
 }
 
-bool keeld_kind_holds(struct keeld *a, int rank, uint32_t incarnation)
+bool keeld_kind_holds(struct keeld *a, struct life life)
 {
     if (!matters(a) || a->launch.node < a->job.settings.nodes)
         return false;
     a->held = realloc(a->held, ((size_t)a->held_count + 1) * sizeof *a->held);
     if (!a->held)
         abort();
-    a->held[a->held_count++] = (struct keeld_held){rank, incarnation};
+    a->held[a->held_count++] = life;
     return true;
 }

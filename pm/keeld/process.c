@@ -119,7 +119,7 @@ struct process *process_start(uv_loop_t *loop, const struct process_spec *spec, 
     struct process *p = pm_alloc(sizeof *p);
     p->pid = pid;
     p->lifeline = -1;
-    p->rank = -1;
+    p->life = LIFE_NONE;
     p->user = user;
     p->events = *events;
     p->hold_output = spec->hold_output;

@@ -7,6 +7,7 @@
 
 #include "pm/wire/bytes.h"
 #include "pm/keeld/lines.h"
+#include "runtime/base/life.h"
 
 #include <stdbool.h>
 #include <sys/resource.h>
@@ -33,8 +34,8 @@ struct process_spec {
 };
 
 struct process {
-    int seat, rank; /* rank -1: standby */
-    uint32_t incarnation;
+    int seat;
+    struct life life; /* LIFE_NONE: standby */
     pid_t pid;
     int pidfd;
     bool exited, drained;

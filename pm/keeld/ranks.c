@@ -27,9 +27,9 @@ static struct keeld_process *entry_of(struct process *p)
 static void on_output(struct process *p, int stream, const uint8_t *lines, size_t len)
 {
     const struct keeld *a = p->user;
-    if (p->rank < 0 && a->state >= KEELD_ENDING)
+    if (p->life.rank < 0 && a->state >= KEELD_ENDING)
         return; /* what a standby that was never needed printed before keel_init */
-    keeld_output(p->user, p->rank, stream, lines, len);
+    keeld_output(p->user, p->life.rank, stream, lines, len);
 }
 
 static void pmi_feed(struct keeld *a, struct keeld_process *e, const uint8_t *data, size_t len)
@@ -41,14 +41,15 @@ static void pmi_feed(struct keeld *a, struct keeld_process *e, const uint8_t *da
     process_write_pmi(e->p, out.data, out.len);
     bytes_free(&out);
     if (effects & PMI_BROKEN) {
-        log_warn("rank %d: its PMI socket is closed: %s", e->p->rank, why);
+        log_warn("rank %d: its PMI socket is closed: %s", e->p->life.rank, why);
         process_close_pmi(e->p);
     }
     if (effects & PMI_FENCE)
         keeld_pmi_fence(a);
     if ((effects & PMI_ABORT) && a->state == KEELD_RUNNING) {
         int code = abort_code & 255;
-        keeld_own_why(a, "rank %d on node %d aborted the job with code %d", e->p->rank, a->launch.node, abort_code);
+        keeld_own_why(a, "rank %d on node %d aborted the job with code %d", e->p->life.rank, a->launch.node,
+                      abort_code);
         plane_stop_job(a->plane, code ? code : 1, a->own_why);
     }
 }
@@ -78,7 +79,7 @@ static void tell_ended(struct keeld *a, struct keeld_process *e)
     int signal = signal_of(e);
     e->own_fault = fault_is_own(signal);
     keeld_link_send_json(a, MSG_ENDED,
-                         json_pack("{s:i, s:i, s:i, s:i}", "rank", p->rank, "pid",
+                         json_pack("{s:i, s:i, s:i, s:i}", "rank", p->life.rank, "pid",
                                    e->hidden_pid ? e->hidden_pid : (int)p->pid, "code", signal ? 0 : p->code, "signal",
                                    signal));
 }
@@ -86,16 +87,16 @@ static void tell_ended(struct keeld *a, struct keeld_process *e)
 static void on_exited(struct process *p)
 {
     struct keeld *a = p->user;
-    keeld_event(
-        a, "exit",
-        json_pack("{s:i, s:i, s:i, s:i}", "rank", p->rank, "pid", (int)p->pid, "code", p->code, "signal", p->signal));
+    keeld_event(a, "exit",
+                json_pack("{s:i, s:i, s:i, s:i}", "rank", p->life.rank, "pid", (int)p->pid, "code", p->code, "signal",
+                          p->signal));
     if (entry_of(p)->pmi && pmi_client_gone(entry_of(p)->pmi) & PMI_FENCE)
         keeld_pmi_fence(a);
     if (a->launch.join && a->state < KEELD_RUNNING)
         keeld_fail(a, 1, "a process of the node has ended before the job began");
     if (a->state != KEELD_RUNNING)
         return;
-    if (p->rank >= 0)
+    if (p->life.rank >= 0)
         tell_ended(a, entry_of(p));
     plane_process_exited(a->plane, p->seat, p->code, p->signal);
 }
@@ -178,37 +179,36 @@ static struct env_list rank_env(const struct keeld *a, int rank)
 
 static const struct process_events events = {on_output, on_pmi, on_stdin_taken, on_exited, on_drained};
 
-static int next_seat(struct keeld *a, struct process *p, int rank, uint32_t incarnation)
+static int next_seat(struct keeld *a, struct process *p, struct life life)
 {
     int seat = a->process_count++;
     a->processes = realloc(a->processes, (size_t)a->process_count * sizeof *a->processes);
     if (!a->processes)
         abort();
     p->seat = seat;
-    p->rank = rank;
-    p->incarnation = incarnation;
+    p->life = life;
     return seat;
 }
 
 struct process *keeld_ranks_adopt(struct keeld *a, int rank, pid_t pid, int lifeline)
 {
     struct process *p = process_adopt(&a->loop, pid, lifeline, &events, a);
-    int seat = p ? next_seat(a, p, rank, 0) : -1;
+    int seat = p ? next_seat(a, p, life_of(rank, 0)) : -1;
     if (p)
         a->processes[seat] = (struct keeld_process){.p = p};
     return p;
 }
 
 /* Returns the errno of a failure, described in why. */
-static int start_one(struct keeld *a, int rank, uint32_t incarnation, bool late, char *why, size_t why_size)
+static int start_one(struct keeld *a, struct life life, bool late, char *why, size_t why_size)
 {
-    struct env_list env = rank_env(a, rank);
+    struct env_list env = rank_env(a, life.rank);
     struct process_spec spec = {.argv = a->job.argv,
                                 .env = env.list,
                                 .cwd = a->job.cwd,
                                 .descriptors = a->launch.descriptors,
-                                .with_stdin = rank == 0 && !late,
-                                .hold_output = rank < 0};
+                                .with_stdin = life.rank == 0 && !late,
+                                .hold_output = life_is_none(life)};
     int keel_fd = -1, error = 0;
     char text[REFUSAL_MAX];
     const char *what = "";
@@ -224,19 +224,21 @@ static int start_one(struct keeld *a, int rank, uint32_t incarnation, bool late,
                      refusal_error(error, text));
         return error;
     }
-    int seat = next_seat(a, p, rank, incarnation);
+    int seat = next_seat(a, p, life);
     for (int stream = 0; stream < 2; stream++)
         process_pause_output(p, stream, keeld_output_closed(a, stream));
     if (a->stopped)
         process_pass(p, SIGSTOP);
     /* only the first runner of a rank takes part in PMI: MPI has no notion of a second one */
     a->processes[seat] =
-        (struct keeld_process){.p = p, .pmi = pmi_client_create(a->pmi, late ? -1 : rank), .assigned_late = late};
-    keeld_event(a, "rank_start",
-                json_pack("{s:i, s:i, s:i}", "rank", rank, "pid", (int)p->pid, "incarnation", (int)incarnation));
-    keel_status status = plane_process_started(a->plane, seat, rank, incarnation, (int)p->pid, keel_fd);
+        (struct keeld_process){.p = p, .pmi = pmi_client_create(a->pmi, late ? -1 : life.rank), .assigned_late = late};
+    keeld_event(
+        a, "rank_start",
+        json_pack("{s:i, s:i, s:i}", "rank", life.rank, "pid", (int)p->pid, "incarnation", (int)life.incarnation));
+    keel_status status = plane_process_started(a->plane, seat, life, (int)p->pid, keel_fd);
     if (status != KEEL_OK) {
-        snprintf(why, why_size, "node %d: rank %d cannot join: %s", a->launch.node, rank, refusal_text(status, text));
+        snprintf(why, why_size, "node %d: rank %d cannot join: %s", a->launch.node, life.rank,
+                 refusal_text(status, text));
         return EIO;
     }
     return 0;
@@ -264,7 +266,8 @@ void keeld_ranks_start(struct keeld *a)
                 json_pack("{s:i, s:s, s:b}", "pid", (int)getpid(), "host", a->self_host, "spare",
                           a->launch.node >= a->job.settings.nodes));
     for (int r = 0; r < a->job.settings.ranks; r++) {
-        int error = a->job.settings.rank_node[r] == a->launch.node ? start_one(a, r, 0, false, why, sizeof why) : 0;
+        int error =
+            a->job.settings.rank_node[r] == a->launch.node ? start_one(a, life_of(r, 0), false, why, sizeof why) : 0;
         if (error) {
             keeld_fail(a, exit_code_of(error), why);
             return;
@@ -280,7 +283,7 @@ void keeld_ranks_standby(struct keeld *a)
         return;
     a->standbys_begun = true;
     for (int i = 0; i < a->job.standbys; i++) {
-        int error = start_one(a, -1, 0, false, why, sizeof why);
+        int error = start_one(a, LIFE_NONE, false, why, sizeof why);
         if (error) {
             keeld_fail(a, exit_code_of(error), why);
             return;
@@ -290,27 +293,27 @@ void keeld_ranks_standby(struct keeld *a)
 
 static void tell_begun(struct keeld *a, const struct process *p)
 {
-    keeld_link_send_json(a, MSG_BEGUN, json_pack("{s:i, s:i}", "rank", p->rank, "pid", (int)p->pid));
+    keeld_link_send_json(a, MSG_BEGUN, json_pack("{s:i, s:i}", "rank", p->life.rank, "pid", (int)p->pid));
 }
 
-void keeld_ranks_assigned(struct keeld *a, int seat, int rank, uint32_t incarnation)
+void keeld_ranks_assigned(struct keeld *a, int seat, struct life life)
 {
     if (seat < 0 || seat >= a->process_count || a->state != KEELD_RUNNING)
         return;
     struct keeld_process *e = &a->processes[seat];
-    e->p->rank = rank;
-    e->p->incarnation = incarnation;
+    e->p->life = life;
     e->assigned_late = true;
     process_release_output(e->p);
     tell_begun(a, e->p);
-    keeld_event(a, "assigned",
-                json_pack("{s:i, s:i, s:i}", "rank", rank, "pid", (int)e->p->pid, "incarnation", (int)incarnation));
+    keeld_event(
+        a, "assigned",
+        json_pack("{s:i, s:i, s:i}", "rank", life.rank, "pid", (int)e->p->pid, "incarnation", (int)life.incarnation));
 }
 
-void keeld_ranks_respawn(struct keeld *a, int rank, uint32_t incarnation)
+void keeld_ranks_respawn(struct keeld *a, struct life life)
 {
     char why[512];
-    if (start_one(a, rank, incarnation, true, why, sizeof why) != 0) {
+    if (start_one(a, life, true, why, sizeof why) != 0) {
         keeld_own_why(a, "%s", why);
         plane_stop_job(a->plane, 1, why);
         return;
@@ -336,7 +339,7 @@ void keeld_ranks_plain_death(struct keeld *a, int seat)
     const struct process *p = a->processes[seat].p;
     char name[16];
     keeld_own_why(a, "rank %d (pid %d, node %d) was killed by %s before it called keel_init, so it cannot be replaced",
-                  p->rank, (int)p->pid, a->launch.node, signal_name(p->signal, name, sizeof name));
+                  p->life.rank, (int)p->pid, a->launch.node, signal_name(p->signal, name, sizeof name));
 }
 
 struct fault keeld_ranks_fault(const struct keeld *a)
@@ -344,10 +347,10 @@ struct fault keeld_ranks_fault(const struct keeld *a)
     for (int i = 0; i < a->process_count; i++) {
         bool again = false;
         for (int k = i + 1; k < a->process_count; k++)
-            again |= a->processes[k].p->rank == a->processes[i].p->rank;
+            again |= a->processes[k].p->life.rank == a->processes[i].p->life.rank;
         const struct process *p = a->processes[i].p;
         if (a->processes[i].own_fault && !again)
-            return (struct fault){p->rank, signal_of(&a->processes[i]), p->incarnation > 0};
+            return (struct fault){p->life.rank, signal_of(&a->processes[i]), p->life.incarnation > 0};
     }
     return a->fault;
 }
@@ -373,7 +376,7 @@ bool keeld_ranks_gone(const struct keeld *a)
 void keeld_ranks_signal(struct keeld *a, int signal, bool standbys_only)
 {
     for (int i = 0; i < a->process_count && !are_not_ours(a); i++)
-        if (!standbys_only || a->processes[i].p->rank < 0)
+        if (!standbys_only || a->processes[i].p->life.rank < 0)
             process_kill(a->processes[i].p, signal);
 }
 
@@ -385,14 +388,14 @@ void keeld_ranks_forward(struct keeld *a, int signal_number)
     if (all)
         a->stopped = signal_number == SIGTSTP;
     for (int i = 0; i < a->process_count; i++)
-        if (all || a->processes[i].p->rank >= 0)
+        if (all || a->processes[i].p->life.rank >= 0)
             process_pass(a->processes[i].p, signal_number == SIGTSTP ? SIGSTOP : signal_number);
 }
 
 void keeld_ranks_stdin(struct keeld *a, const uint8_t *data, size_t len)
 {
     for (int i = 0; i < a->process_count; i++)
-        if (a->processes[i].p->rank == 0 && !a->processes[i].assigned_late) {
+        if (a->processes[i].p->life.rank == 0 && !a->processes[i].assigned_late) {
             process_write_stdin(a->processes[i].p, data, len);
             return;
         }

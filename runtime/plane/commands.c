@@ -65,7 +65,7 @@ static void met(struct plane *p, const struct command *c)
         agent_break(&p->agent, "out of memory for a node that comes later");
         return;
     }
-    *k = (struct candidate){p->candidates, c->rank, c->value, c->addr};
+    *k = (struct candidate){p->candidates, c->node, c->value, c->addr};
     p->candidates = k;
 }
 

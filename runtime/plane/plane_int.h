@@ -57,8 +57,8 @@ enum command_type {
 struct command {
     struct command *next;
     enum command_type type;
-    int seat, rank, pid, fd, code, signal;
-    uint32_t incarnation;
+    int seat, node, pid, fd, code, signal;
+    struct life life;
     uint64_t epoch, value;
     int n;
     struct view_event event[MEMBER_EVENTS_MAX];
@@ -92,8 +92,8 @@ enum upcall_type {
 struct upcall {
     struct upcall *next;
     enum upcall_type type;
-    int seat, rank, code, pid;
-    uint32_t incarnation;
+    int seat, code, pid;
+    struct life life;
     uint64_t epoch;
     int *rank_node;
     bool *alive, by_loss;

@@ -254,8 +254,7 @@ void procs_assign(void *user, struct proc *proc, struct life life)
     if (!u)
         return;
     u->seat = k ? proc->id : -1;
-    u->rank = life.rank;
-    u->incarnation = life.incarnation;
+    u->life = life;
     queue_upcall(p, u);
 }
 
@@ -320,8 +319,8 @@ void procs_started(struct plane *p, const struct command *c)
     }
     k->next = p->processes;
     p->processes = k;
-    if (c->rank >= 0)
-        welcome(p, k, life_of(c->rank, c->incarnation));
+    if (!life_is_none(c->life))
+        welcome(p, k, c->life);
     else
         ranks_view_settled(&p->agent); /* a standby may be waited for */
 }

@@ -37,10 +37,9 @@ void queue_command(struct plane *p, const struct command *c)
     ring(p->command_fd);
 }
 
-keel_status plane_process_started(struct plane *p, int seat, int rank, uint32_t incarnation, int pid, int fd)
+keel_status plane_process_started(struct plane *p, int seat, struct life life, int pid, int fd)
 {
-    struct command c = {
-        .type = COMMAND_PROCESS_STARTED, .seat = seat, .rank = rank, .incarnation = incarnation, .pid = pid, .fd = fd};
+    struct command c = {.type = COMMAND_PROCESS_STARTED, .seat = seat, .life = life, .pid = pid, .fd = fd};
     queue_command(p, &c);
     return KEEL_OK;
 }
@@ -145,10 +144,10 @@ static void upcall_run(struct plane *p, const struct upcall *u)
     const struct plane_callbacks *cb = &p->callbacks;
     switch (u->type) {
     case UPCALL_ASSIGNED:
-        cb->assigned(cb->user, u->seat, u->rank, u->incarnation);
+        cb->assigned(cb->user, u->seat, u->life);
         break;
     case UPCALL_RESPAWN:
-        cb->respawn(cb->user, u->rank, u->incarnation);
+        cb->respawn(cb->user, u->life);
         break;
     case UPCALL_VIEW:
         cb->view(cb->user, u->epoch, u->rank_node, u->alive, u->by_loss);

@@ -378,7 +378,7 @@ keel_status plane_meet(struct plane *p, int node, const struct plane_blob *blob)
     if (blob->len != sizeof b || (device && !b.device_addr.len))
         return KEEL_ERR_ARG;
     struct command c = {
-        .type = COMMAND_MEET, .rank = node, .value = b.incarnation, .addr = device ? b.device_addr : b.addr};
+        .type = COMMAND_MEET, .node = node, .value = b.incarnation, .addr = device ? b.device_addr : b.addr};
     queue_command(p, &c); /* before the helper can tell of a view that names it */
     return helper_meet(p->helper, node, &b.helper);
 }
