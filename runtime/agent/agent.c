@@ -86,7 +86,7 @@ static void peer_received(void *user, int from, const struct wire *w, const void
     if (a->broken)
         return; /* what came before was not kept */
     if ((w->type == WIRE_FORWARD || w->type == WIRE_PATCH) && w->flags & WIRE_F_RELAY)
-        chain_came(a, from);
+        chain_came(&a->relays, from);
     if (w->type == WIRE_FORWARD)
         execute_forwarded(a, from, w, body);
     else if (w->type == WIRE_COMPARE)
@@ -102,7 +102,7 @@ static void peer_received(void *user, int from, const struct wire *w, const void
     else if (w->type == WIRE_RANK_ASK || w->type == WIRE_RANK_SAYS)
         health_receive(a, from, w);
     else if (w->type == WIRE_RELAYED) {
-        chain_told(a, from, w);
+        chain_told(&a->relays, from, w);
         execute_acked(a, from);
     } else
         repair_receive(a, from, w, body);
@@ -298,19 +298,14 @@ static bool make_tables(struct agent *a, const struct agent_config *config)
     a->node_doomed = calloc(members, sizeof *a->node_doomed);
     a->stake = calloc(members, sizeof *a->stake);
     a->staked_epoch = UINT64_MAX;
-    a->relay_due = calloc(members, sizeof *a->relay_due);
-    a->relay_told = calloc(members, sizeof *a->relay_told);
-    a->relay_sent = calloc(members, sizeof *a->relay_sent);
-    a->relayed = calloc(members, sizeof *a->relayed);
-    a->relayed_living = calloc(members, sizeof *a->relayed_living);
     a->freed_told = calloc(members, sizeof *a->freed_told);
     a->rank_joined = calloc(ranks, sizeof *a->rank_joined);
     a->rank_started = calloc(ranks, sizeof *a->rank_started);
     a->dedup = calloc(copysets, sizeof *a->dedup);
     a->forwards = calloc(copysets, sizeof *a->forwards);
     if (!a->copysets_before || !a->node_incarnation || !a->rank_fence || !a->node_fence || !a->node_doomed ||
-        !a->stake || !a->relay_due || !a->relay_told || !a->relay_sent || !a->relayed || !a->relayed_living ||
-        !a->freed_told || !a->rank_joined || !a->rank_started || !a->dedup || !a->forwards || !a->own_conn)
+        !a->stake || !chain_init(&a->relays, a->members) || !a->freed_told || !a->rank_joined || !a->rank_started ||
+        !a->dedup || !a->forwards || !a->own_conn)
         return false;
     for (size_t g = 0; g < copysets; g++)
         if (!dedup_init(&a->dedup[g], config->ranks))
@@ -355,7 +350,6 @@ keel_status agent_init(struct agent *a, const struct agent_config *config)
     a->waiters_tail = &a->waiters;
     a->stash_tail = &a->stash;
     a->parcels_tail = &a->parcels;
-    a->relays_tail = &a->relays;
     if (!view_init(&a->view, config->policy, config->nodes, config->spares, config->room, config->ranks,
                    config->rank_node, &config->copies) ||
         !make_tables(a, config))
@@ -401,7 +395,7 @@ void agent_fini(struct agent *a)
     segments_fini(a);
     execute_fini(a);
     parcels_fini(a);
-    chain_fini(a);
+    chain_fini(&a->relays);
     strong_fini(a);
     verify_fini(a);
     repair_fini(a);
@@ -418,11 +412,6 @@ void agent_fini(struct agent *a)
     free(a->node_fence);
     free(a->node_doomed);
     free(a->stake);
-    free(a->relay_due);
-    free(a->relay_told);
-    free(a->relay_sent);
-    free(a->relayed);
-    free(a->relayed_living);
     free(a->freed_told);
     free(a->rank_joined);
     free(a->rank_started);

@@ -14,6 +14,7 @@
 #define KEEL_AGENT_AGENT_H
 
 #include "runtime/base/life.h"
+#include "runtime/agent/chain.h"
 #include "runtime/agent/dedup.h"
 #include "runtime/agent/store.h"
 #include "runtime/agent/peer.h"
@@ -67,15 +68,6 @@ struct doubt {
     struct life writer;
     uint64_t epoch; /* at which the writer's end was committed, 0: not yet */
     struct patch patch;
-};
-
-/* What other copies must have acknowledged (agent/chain.h). */
-struct chain_mark {
-    int nodes;
-    int node[COPIES_MAX - 1];
-    uint64_t seq[COPIES_MAX - 1];
-    uint64_t relayed; /* the first of them has passed on what is up to here, 0: it passes nothing on */
-    int behind;       /* the node to which it passes that on */
 };
 
 /* A reply that waits until the other copies have what was forwarded. */
@@ -171,13 +163,7 @@ struct agent {
     unsigned staked_classes; /* what these follow from */
     bool *node_doomed;       /* [members] believed dead here: it will be declared, or this node ends */
     struct waiter *waiters, **waiters_tail;
-    struct relay *relays, **relays_tail; /* agent/chain.c */
-    bool relays_due;                     /* some relay_due is set */
-    bool *relay_due;          /* [members] something of theirs was passed on, and they do not know that it arrived */
-    uint64_t *relay_told;     /* [members] sum of what we have told them */
-    uint64_t *relay_sent;     /* [members] position in our stream to them of the last that they pass on */
-    uint64_t *relayed;        /* [members] and up to where they say that it has arrived, */
-    uint64_t *relayed_living; /* [members] but for nodes that they do not wait for */
+    struct relays relays;
     struct stashed *stash, **stash_tail;
     struct stashed *parcels, **parcels_tail; /* for processes that are still to come (agent/parcels.c) */
     uint8_t *gathered;       /* what a get asks for, on its way into an answer (agent/execute.c); NULL: none yet */

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "runtime/agent/agent.h"
 #include "runtime/base/fault.h"
 
 /* Something that was passed on, and not yet acknowledged. */
@@ -10,6 +11,22 @@ struct relay {
     int from, to;
     uint64_t from_seq, to_seq;
 };
+
+bool chain_init(struct relays *r, int members)
+{
+    *r = (struct relays){.tail = &r->first, .of = calloc((size_t)members, sizeof *r->of)};
+    return r->of != NULL;
+}
+
+void chain_fini(struct relays *relays)
+{
+    for (struct relay *r = relays->first, *next; r; r = next) {
+        next = r->next;
+        free(r);
+    }
+    free(relays->of);
+    *relays = (struct relays){0};
+}
 
 bool chain_keeps(const struct view_copyset *g)
 {
@@ -27,7 +44,7 @@ void chain_mark(const struct agent *a, int copyset, struct chain_mark *mark)
         mark->seq[mark->nodes++] = agent_position(a, g->copy[i].node);
     }
     if (chain_keeps(g)) {
-        mark->relayed = a->relay_sent[g->copy[1].node];
+        mark->relayed = a->relays.of[g->copy[1].node].sent;
         mark->behind = g->copy[2].node;
     }
 }
@@ -44,15 +61,16 @@ void chain_send(struct agent *a, int copyset, const struct wire *w, const void *
         FAULT_POINT("replica.forwarding");
         agent_tell(a, g->copy[i].node, &out, body);
         if (relayed) /* one that is cut off never passes it on: it will be sent again */
-            a->relay_sent[g->copy[i].node] = agent_position(a, g->copy[i].node);
+            a->relays.of[g->copy[i].node].sent = agent_position(a, g->copy[i].node);
     }
     chain_mark(a, copyset, mark);
 }
 
-/* The first node of the mark passes on what it gets; up_to: what it has said of that. */
-static bool is_relayed(const struct agent *a, const struct chain_mark *m, const uint64_t *up_to)
+/* The first node of the mark passes on what it gets: has it said that it did? living: but for nodes that it does not wait for. */
+static bool is_relayed(const struct agent *a, const struct chain_mark *m, bool living)
 {
-    return !m->relayed || !a->view.alive[m->node[0]] || up_to[m->node[0]] >= m->relayed;
+    const struct relays_of *first = &a->relays.of[m->node[0]];
+    return !m->relayed || !a->view.alive[m->node[0]] || (living ? first->passed_living : first->passed) >= m->relayed;
 }
 
 bool chain_reached(const struct agent *a, const struct chain_mark *m)
@@ -60,7 +78,7 @@ bool chain_reached(const struct agent *a, const struct chain_mark *m)
     for (int i = 0; i < m->nodes; i++)
         if (!agent_acked(a, m->node[i], m->seq[i]))
             return false;
-    return is_relayed(a, m, a->relayed);
+    return is_relayed(a, m, false);
 }
 
 static bool is_waited_for(const struct agent *a, int node)
@@ -73,8 +91,7 @@ bool chain_reached_living(const struct agent *a, const struct chain_mark *m)
     for (int i = 0; i < m->nodes; i++)
         if (is_waited_for(a, m->node[i]) && !agent_acked(a, m->node[i], m->seq[i]))
             return false;
-    return m->nodes == 0 || !is_waited_for(a, m->node[0]) || is_relayed(a, m, a->relayed_living) ||
-           !is_waited_for(a, m->behind);
+    return m->nodes == 0 || !is_waited_for(a, m->node[0]) || is_relayed(a, m, true) || !is_waited_for(a, m->behind);
 }
 
 bool chain_is_before(const struct agent *a, int copyset, int from)
@@ -84,9 +101,9 @@ bool chain_is_before(const struct agent *a, int copyset, int from)
     return place > 0 && g->copy[g->copy[place].whole ? place - 1 : 0].node == from;
 }
 
-void chain_came(struct agent *a, int from)
+void chain_came(struct relays *r, int from)
 {
-    a->relay_due[from] = a->relays_due = true;
+    r->of[from].due = r->due = true;
 }
 
 void chain_relay(struct agent *a, int copyset, int from, const struct wire *w, const void *body)
@@ -106,13 +123,13 @@ void chain_relay(struct agent *a, int copyset, int from, const struct wire *w, c
     agent_tell(a, g->copy[next].node, &relayed, body);
     *r = (struct relay){
         .from = from, .from_seq = w->seq, .to = g->copy[next].node, .to_seq = agent_position(a, g->copy[next].node)};
-    *a->relays_tail = r;
-    a->relays_tail = &r->next;
+    *a->relays.tail = r;
+    a->relays.tail = &r->next;
 }
 
 bool chain_drained(const struct agent *a)
 {
-    for (const struct relay *r = a->relays; r; r = r->next)
+    for (const struct relay *r = a->relays.first; r; r = r->next)
         if (is_waited_for(a, r->to) && !agent_acked(a, r->to, r->to_seq))
             return false;
     return true;
@@ -120,7 +137,7 @@ bool chain_drained(const struct agent *a)
 
 static void drop_acked(struct agent *a)
 {
-    struct relay **link = &a->relays;
+    struct relay **link = &a->relays.first;
     while (*link) {
         struct relay *r = *link;
         if (agent_acked(a, r->to, r->to_seq)) {
@@ -130,14 +147,14 @@ static void drop_acked(struct agent *a)
             link = &r->next;
         }
     }
-    a->relays_tail = link;
+    a->relays.tail = link;
 }
 
 /* Up to where everything of that node was passed on and acknowledged; living: by nodes that are waited for. */
 static uint64_t relayed_up_to(const struct agent *a, int from, bool living)
 {
     uint64_t position = a->peers.peer[from].received;
-    for (const struct relay *r = a->relays; r; r = r->next)
+    for (const struct relay *r = a->relays.first; r; r = r->next)
         if (r->from == from && r->from_seq <= position && (!living || is_waited_for(a, r->to)))
             position = r->from_seq - 1;
     return position;
@@ -147,23 +164,25 @@ static void tell(struct agent *a, int from)
 {
     struct wire w = {
         .type = WIRE_RELAYED, .identity = relayed_up_to(a, from, false), .offset = relayed_up_to(a, from, true)};
-    a->relay_due[from] = w.identity < a->peers.peer[from].received;
-    if (w.identity + w.offset == a->relay_told[from])
+    struct relays_of *theirs = &a->relays.of[from];
+    theirs->due = w.identity < a->peers.peer[from].received;
+    if (w.identity + w.offset == theirs->told)
         return;
-    a->relay_told[from] = w.identity + w.offset; /* neither goes back */
+    theirs->told = w.identity + w.offset; /* neither goes back */
     agent_tell(a, from, &w, NULL);
 }
 
 void chain_step(struct agent *a)
 {
-    if (!a->relays && !a->relays_due)
+    struct relays *r = &a->relays;
+    if (!r->first && !r->due)
         return;
     drop_acked(a);
-    a->relays_due = false;
+    r->due = false;
     for (int from = 0; from < a->members; from++)
-        if (a->relay_due[from]) {
+        if (r->of[from].due) {
             tell(a, from);
-            a->relays_due = a->relays_due || a->relay_due[from];
+            r->due = r->due || r->of[from].due;
         }
 }
 
@@ -173,17 +192,8 @@ static void raise_to(uint64_t *value, uint64_t to)
         *value = to;
 }
 
-void chain_told(struct agent *a, int from, const struct wire *w)
+void chain_told(struct relays *r, int from, const struct wire *w)
 {
-    raise_to(&a->relayed[from], w->identity);
-    raise_to(&a->relayed_living[from], w->offset);
-}
-
-void chain_fini(struct agent *a)
-{
-    for (struct relay *r = a->relays, *next; r; r = next) {
-        next = r->next;
-        free(r);
-    }
-    a->relays = NULL;
+    raise_to(&r->of[from].passed, w->identity);
+    raise_to(&r->of[from].passed_living, w->offset);
 }

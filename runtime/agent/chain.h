@@ -9,7 +9,40 @@
 #ifndef KEEL_AGENT_CHAIN_H
 #define KEEL_AGENT_CHAIN_H
 
-#include "runtime/agent/agent.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "runtime/view/view.h"
+#include "runtime/wire/wire.h"
+
+struct agent;
+struct relay; /* chain.c */
+
+/* What other copies must have acknowledged. */
+struct chain_mark {
+    int nodes;
+    int node[COPIES_MAX - 1];
+    uint64_t seq[COPIES_MAX - 1];
+    uint64_t relayed; /* the first of them has passed on what is up to here, 0: it passes nothing on */
+    int behind;       /* the node to which it passes that on */
+};
+
+/* What is passed on here, and what others pass on for us. */
+struct relays {
+    struct relay *first, **tail; /* not yet acknowledged, in the order in which it came */
+    bool due;                    /* that of some node is */
+    struct relays_of {
+        bool due;               /* something of theirs was passed on, and they do not know that it arrived */
+        uint64_t told;          /* sum of what we have told them */
+        uint64_t sent;          /* position in our stream to them of the last that they pass on, */
+        uint64_t passed;        /* and up to where they say that it has arrived, */
+        uint64_t passed_living; /* but for nodes that they do not wait for */
+    } * of;                     /* [members] */
+};
+
+/* False: out of memory. chain_fini frees what was made, also of an all-zero one. */
+bool chain_init(struct relays *relays, int members);
+void chain_fini(struct relays *relays);
 
 /* Send to all other copies; *mark says when they have it (and all that was sent before). */
 void chain_send(struct agent *a, int copyset, const struct wire *w, const void *body, struct chain_mark *mark);
@@ -24,7 +57,7 @@ bool chain_reached_living(const struct agent *a, const struct chain_mark *mark);
  * copy that is being filled. */
 bool chain_is_before(const struct agent *a, int copyset, int from);
 /* Something came with WIRE_F_RELAY, is passed on, or is of no use any more: either way they will be told. */
-void chain_came(struct agent *a, int from);
+void chain_came(struct relays *relays, int from);
 /* What came from there was applied here: pass it on. */
 void chain_relay(struct agent *a, int copyset, int from, const struct wire *w, const void *body);
 /* Nothing that was passed on is unacknowledged, but by nodes that are cut off or believed dead. */
@@ -32,6 +65,5 @@ bool chain_drained(const struct agent *a);
 /* Tell those before what those behind have acknowledged. */
 void chain_step(struct agent *a);
 /* WIRE_RELAYED */
-void chain_told(struct agent *a, int from, const struct wire *w);
-void chain_fini(struct agent *a);
+void chain_told(struct relays *relays, int from, const struct wire *w);
 #endif

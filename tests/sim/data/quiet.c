@@ -88,7 +88,7 @@ bool model_is_quiet(const struct world *w, const char **why)
         if (n->dead)
             continue;
         if (n->process.frozen || n->agent.view.epoch != m->view.epoch || n->agent.settled != m->view.epoch ||
-            n->commands || n->agent.preparing || n->agent.waiters || n->agent.relays)
+            n->commands || n->agent.preparing || n->agent.waiters || n->agent.relays.first)
             return false;
     }
     *why = "a dead node is not declared dead";

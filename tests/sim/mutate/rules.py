@@ -112,7 +112,7 @@ RULES = [
     rule("R11", "what is not acknowledged is answered", AGENT + "execute.c",
          "    if (chain_reached(a, &waiter->mark)) {\n        reply_waiter", "    if (true) {\n        reply_waiter"),
     rule("R11", "the middle of a chain acknowledges for the end", AGENT + "chain.c",
-         "    return is_relayed(a, m, a->relayed);", "    return true;"),
+         "    return is_relayed(a, m, false);", "    return true;"),
     rule("V2", "prepare is answered before forwards have arrived", AGENT + "recover.c",
          "if (!a->preparing || a->broken || !execute_drained(a))", "if (!a->preparing || a->broken)"),
     rule("V1", "messages of the dead are not handed in before a prepare", AGENT + "recover.c",
