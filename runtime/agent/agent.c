@@ -195,7 +195,7 @@ enum { ACK_LOOKS = 64 }; /* at the oldest of those that wait */
 
 static bool waits_for_others(const struct agent *a)
 {
-    return a->waiters || a->seg_waits || a->freeing || a->checks || a->stash;
+    return a->waiters || a->seg_waits || a->freeing || a->checks || a->stash.first;
 }
 
 static bool mark_waits_for(const struct agent *a, const struct chain_mark *m, int node)
@@ -218,7 +218,7 @@ bool agent_waits_for(const struct agent *a, int node)
     for (const struct waiter *w = a->waiters; w && looks-- > 0; w = w->next)
         if (mark_waits_for(a, &w->mark, node))
             return true;
-    return strong_waits_for(a, node) || (a->stash && repair_waits_for(a, node));
+    return strong_waits_for(a, node) || (a->stash.first && repair_waits_for(a, node));
 }
 
 bool agent_makes_view(const struct agent *a)
@@ -348,8 +348,8 @@ keel_status agent_init(struct agent *a, const struct agent_config *config)
                         .page = config->page,
                         .now = config->now};
     a->waiters_tail = &a->waiters;
-    a->stash_tail = &a->stash;
-    a->parcels_tail = &a->parcels;
+    stash_init(&a->stash);
+    stash_init(&a->parcels);
     if (!view_init(&a->view, config->policy, config->nodes, config->spares, config->room, config->ranks,
                    config->rank_node, &config->copies) ||
         !make_tables(a, config))
@@ -394,7 +394,7 @@ void agent_fini(struct agent *a)
     }
     segments_fini(a);
     execute_fini(a);
-    parcels_fini(a);
+    stash_free(&a->parcels);
     chain_fini(&a->relays);
     strong_fini(a);
     verify_fini(a);

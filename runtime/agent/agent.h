@@ -16,8 +16,9 @@
 #include "runtime/base/life.h"
 #include "runtime/agent/chain.h"
 #include "runtime/agent/dedup.h"
-#include "runtime/agent/store.h"
 #include "runtime/agent/peer.h"
+#include "runtime/agent/stash.h"
+#include "runtime/agent/store.h"
 #include "runtime/wire/control.h"
 #include "runtime/wire/note.h"
 #include "runtime/wire/page.h"
@@ -81,15 +82,6 @@ struct waiter {
     bool forwarded; /* forward and its bytes are kept, to be sent again if the chain breaks */
     struct wire forward;
     uint8_t bytes[];
-};
-
-/* A request that cannot be executed yet: a view change, a copy that waits for good bytes, a receiver that is still to
- * come. */
-struct stashed {
-    struct stashed *next;
-    struct conn *conn; /* of a message to a rank: NULL */
-    struct wire wire;
-    uint8_t body[];
 };
 
 /* Somebody wants to connect (agent/connect.c). */
@@ -164,8 +156,8 @@ struct agent {
     bool *node_doomed;       /* [members] believed dead here: it will be declared, or this node ends */
     struct waiter *waiters, **waiters_tail;
     struct relays relays;
-    struct stashed *stash, **stash_tail;
-    struct stashed *parcels, **parcels_tail; /* for processes that are still to come (agent/parcels.c) */
+    struct stash stash;      /* requests that cannot be executed yet: a view change, a copy that waits for good bytes */
+    struct stash parcels;    /* for processes that are still to come (agent/parcels.c) */
     uint8_t *gathered;       /* what a get asks for, on its way into an answer (agent/execute.c); NULL: none yet */
     struct refused *refused; /* agent/segments.c */
     struct check *checks;    /* agent/strong.c */

@@ -73,39 +73,24 @@ bool execute_drained(const struct agent *a)
     return chain_drained(a);
 }
 
+static bool came_on(void *conn, const struct stashed *s)
+{
+    return s->conn == conn;
+}
+
 void execute_forget(struct agent *a, struct conn *c)
 {
     for (struct waiter *w = a->waiters; w; w = w->next)
         if (w->conn == c)
             w->conn = NULL;
     strong_forget(a, c);
-    struct stashed **link = &a->stash;
-    while (*link) {
-        struct stashed *s = *link;
-        if (s->conn == c) {
-            *link = s->next;
-            free(s);
-        } else {
-            link = &s->next;
-        }
-    }
-    a->stash_tail = link;
+    stash_look(&a->stash, came_on, c);
 }
 
 static void stash(struct agent *a, struct conn *c, const struct wire *w, const void *body)
 {
-    struct stashed *s = malloc(sizeof *s + w->len);
-    if (!s) { /* what counts once may have taken effect before: it has not failed */
+    if (!stash_keep(&a->stash, c, w, body)) /* what counts once may have taken effect before: it has not failed */
         execute_reply(c, w, w->type == WIRE_ACC || w->type == WIRE_RMW ? WIRE_RETRY : KEEL_ERR_NOMEM, 0, NULL, 0);
-        return;
-    }
-    s->next = NULL;
-    s->conn = c;
-    s->wire = *w;
-    if (w->len)
-        memcpy(s->body, body, w->len);
-    *a->stash_tail = s;
-    a->stash_tail = &s->next;
 }
 
 void execute_freeze(struct agent *a)
@@ -122,14 +107,10 @@ void execute_thaw(struct agent *a)
 
 void execute_unstash(struct agent *a)
 {
-    struct stashed *s = a->stash;
-    a->stash = NULL;
-    a->stash_tail = &a->stash;
-    while (s) {
-        struct stashed *next = s->next;
+    for (struct stashed *s = stash_take(&a->stash), *next; s; s = next) {
+        next = s->next;
         execute_request(a, s->conn, &s->wire, s->body);
         free(s);
-        s = next;
     }
 }
 
@@ -139,13 +120,9 @@ void execute_fini(struct agent *a)
         next = w->next;
         free(w);
     }
-    for (struct stashed *s = a->stash, *next; s; s = next) {
-        next = s->next;
-        free(s);
-    }
+    stash_free(&a->stash);
     free(a->gathered);
     a->waiters = NULL;
-    a->stash = NULL;
 }
 
 /* ---- requests ---- */

@@ -1,8 +1,5 @@
 #include "runtime/agent/parcels.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "runtime/agent/ranks.h"
 #include "runtime/base/fault.h"
 #include "runtime/base/log.h"
@@ -34,19 +31,6 @@ static bool has_to_wait(const struct agent *a, const struct wire *w)
     return !a->view.stopped && (is_to_come(a, w) || !names_sender(a, w));
 }
 
-/* False: there is no memory for it. */
-static bool keep(struct agent *a, const struct wire *w)
-{
-    struct stashed *s = malloc(sizeof *s + w->len);
-    if (!s)
-        return false;
-    *s = (struct stashed){.wire = *w};
-    memcpy(s->body, w + 1, w->len);
-    *a->parcels_tail = s;
-    a->parcels_tail = &s->next;
-    return true;
-}
-
 /* False: the receiver is not there. */
 static bool pass_on(const struct agent *a, const struct wire *w, const void *body)
 {
@@ -64,7 +48,8 @@ void parcels_take(struct agent *a, struct conn *from, const struct wire *w)
         log_error("rank %d sends in the name of rank %u", from->life.rank, w->rank);
         return;
     }
-    if ((has_to_wait(a, w) && keep(a, w)) || pass_on(a, w, w + 1) || w->type == WIRE_PARCEL_BACK)
+    if ((has_to_wait(a, w) && stash_keep(&a->parcels, NULL, w, w + 1)) || pass_on(a, w, w + 1) ||
+        w->type == WIRE_PARCEL_BACK)
         return;
     struct wire back = *w;
     back.type = WIRE_PARCEL_BACK;
@@ -72,28 +57,16 @@ void parcels_take(struct agent *a, struct conn *from, const struct wire *w)
     agent_answer(from, &back, NULL);
 }
 
-void parcels_look(struct agent *a)
+static bool goes_on(void *user, const struct stashed *s)
 {
-    struct stashed **link = &a->parcels;
-    while (*link) {
-        struct stashed *s = *link;
-        if (has_to_wait(a, &s->wire)) {
-            link = &s->next;
-            continue;
-        }
-        *link = s->next;
-        (void)pass_on(a, &s->wire, s->body); /* or nobody wants it any more, and the sender knows from the view */
-        free(s);
-    }
-    a->parcels_tail = link;
+    const struct agent *a = user;
+    if (has_to_wait(a, &s->wire))
+        return false;
+    (void)pass_on(a, &s->wire, s->body); /* or nobody wants it any more, and the sender knows from the view */
+    return true;
 }
 
-void parcels_fini(struct agent *a)
+void parcels_look(struct agent *a)
 {
-    for (struct stashed *s = a->parcels, *next; s; s = next) {
-        next = s->next;
-        free(s);
-    }
-    a->parcels = NULL;
-    a->parcels_tail = &a->parcels;
+    stash_look(&a->parcels, goes_on, a);
 }

@@ -9,5 +9,4 @@
 void parcels_take(struct agent *a, struct conn *from, const struct wire *w);
 /* A process runs its rank from now on, or a view was committed: who has waited for that gets what there is for it. */
 void parcels_look(struct agent *a);
-void parcels_fini(struct agent *a);
 #endif

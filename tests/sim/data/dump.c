@@ -48,7 +48,7 @@ void world_dump(struct world *w, const struct runner *r)
         if (n->dead)
             continue;
         int stashed = 0, waiting = 0;
-        for (const struct stashed *s = a->stash; s; s = s->next)
+        for (const struct stashed *s = a->stash.first; s; s = s->next)
             stashed++;
         for (const struct waiter *q = a->waiters; q; q = q->next)
             waiting++;

@@ -601,7 +601,7 @@ static void test_aimed_what_the_dead_have_asked_for_is_not_executed(void **state
     world_prepare(&first, 1);
     rank_send(&w.rank[2], 0, add, NULL);
     world_pump();
-    assert_non_null(w.node[0].agent.stash);
+    assert_non_null(w.node[0].agent.stash.first);
     world_prepare(&dead, 1);
     world_pump();
     for (int i = 0; i < w.nodes + w.spares; i++)
@@ -610,7 +610,7 @@ static void test_aimed_what_the_dead_have_asked_for_is_not_executed(void **state
         world_settle(i);
     world_pump();
     assert_int_equal(word_at(0, SEG_NONE, 0, 8), 0);
-    assert_null(w.node[0].agent.stash);
+    assert_null(w.node[0].agent.stash.first);
     world_restore();
 }
 

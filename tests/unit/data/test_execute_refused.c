@@ -178,7 +178,7 @@ static void test_execute_without_memory_to_keep_a_request_it_is_told(void **stat
     put.epoch++;
     ask_without_memory(&put, &value);
     assert_int_equal(writer->reply.status, KEEL_ERR_NOMEM);
-    assert_null(w.node[0].agent.stash);
+    assert_null(w.node[0].agent.stash.first);
 }
 
 /* Of a copy: the primary will count on it. */

@@ -138,7 +138,7 @@ static void test_parcels_for_who_does_not_come_are_dropped(void **state)
     send_parcel(0, 2, 0, 1, 'd'); /* that one is another node's */
     world_pump();
     expect_back(0, 3);
-    assert_true(!w.node[1].agent.parcels);
+    assert_true(!w.node[1].agent.parcels.first);
 }
 
 static void test_parcels_without_memory_go_back(void **state)
