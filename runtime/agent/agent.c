@@ -115,7 +115,7 @@ static void peer_acked(void *user, int node, uint64_t seq)
     if (a->broken)
         return;
     execute_acked(a, node);
-    if (a->seg_waits || a->freeing)
+    if (segments_wait(&a->segments))
         segments_acked(a);
 }
 
@@ -195,7 +195,7 @@ enum { ACK_LOOKS = 64 }; /* at the oldest of those that wait */
 
 static bool waits_for_others(const struct agent *a)
 {
-    return a->waiters || a->seg_waits || a->freeing || a->checks || a->stash.first;
+    return a->waiters || segments_wait(&a->segments) || a->checks || a->stash.first;
 }
 
 static bool mark_waits_for(const struct agent *a, const struct chain_mark *m, int node)
@@ -211,9 +211,9 @@ bool agent_waits_for(const struct agent *a, int node)
     int looks = ACK_LOOKS;
     if (node == a->self || !a->view.alive[node])
         return false;
-    if (a->seg_waits && !agent_acked(a, node, agent_position(a, node)))
+    if (a->segments.waits && !agent_acked(a, node, agent_position(a, node)))
         return true;
-    if (a->freeing && !agent_acked(a, node, a->freed_told[node]))
+    if (a->segments.freeing && !agent_acked(a, node, a->segments.freed.told[node]))
         return true;
     for (const struct waiter *w = a->waiters; w && looks-- > 0; w = w->next)
         if (mark_waits_for(a, &w->mark, node))
@@ -298,14 +298,13 @@ static bool make_tables(struct agent *a, const struct agent_config *config)
     a->node_doomed = calloc(members, sizeof *a->node_doomed);
     a->stake = calloc(members, sizeof *a->stake);
     a->staked_epoch = UINT64_MAX;
-    a->freed_told = calloc(members, sizeof *a->freed_told);
     a->rank_joined = calloc(ranks, sizeof *a->rank_joined);
     a->rank_started = calloc(ranks, sizeof *a->rank_started);
     a->dedup = calloc(copysets, sizeof *a->dedup);
     a->forwards = calloc(copysets, sizeof *a->forwards);
     if (!a->copysets_before || !a->node_incarnation || !a->rank_fence || !a->node_fence || !a->node_doomed ||
-        !a->stake || !chain_init(&a->relays, a->members) || !a->freed_told || !a->rank_joined || !a->rank_started ||
-        !a->dedup || !a->forwards || !a->own_conn)
+        !a->stake || !chain_init(&a->relays, a->members) || !segments_init(&a->segments, a->members) ||
+        !a->rank_joined || !a->rank_started || !a->dedup || !a->forwards || !a->own_conn)
         return false;
     for (size_t g = 0; g < copysets; g++)
         if (!dedup_init(&a->dedup[g], config->ranks))
@@ -388,11 +387,7 @@ void agent_fini(struct agent *a)
         ranks_free(a, a->procs);
     while (a->conns)
         agent_drop_conn(a, a->conns);
-    for (struct seg_wait *w = a->seg_waits, *next; w; w = next) {
-        next = w->next;
-        free(w);
-    }
-    segments_fini(a);
+    segments_fini(&a->segments);
     execute_fini(a);
     stash_free(&a->parcels);
     chain_fini(&a->relays);
@@ -412,7 +407,6 @@ void agent_fini(struct agent *a)
     free(a->node_fence);
     free(a->node_doomed);
     free(a->stake);
-    free(a->freed_told);
     free(a->rank_joined);
     free(a->rank_started);
     free(a->dedup);

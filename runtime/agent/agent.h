@@ -17,6 +17,7 @@
 #include "runtime/agent/chain.h"
 #include "runtime/agent/dedup.h"
 #include "runtime/agent/peer.h"
+#include "runtime/agent/segments.h"
 #include "runtime/agent/stash.h"
 #include "runtime/agent/store.h"
 #include "runtime/wire/control.h"
@@ -51,16 +52,6 @@ struct proc {
     uint32_t freeing_id;         /* the request that asks for an answer, 0: none does */
     uint64_t freeing_number;     /* by that call */
     uint64_t counted;            /* allocations and frees of which all nodes know: it may not have looked yet */
-};
-
-/* A rank wants to hear when all nodes know a segment. */
-struct seg_wait {
-    struct seg_wait *next;
-    int proc;
-    uint32_t id;  /* of the request, 0: it was answered */
-    bool at_once; /* it is, as far as this segment goes */
-    uint32_t seg;
-    uint64_t number; /* of the allocation */
 };
 
 /* A patch that a dead writer may have left unequal. Kept until the copyset was restored in a later view. */
@@ -156,14 +147,13 @@ struct agent {
     bool *node_doomed;       /* [members] believed dead here: it will be declared, or this node ends */
     struct waiter *waiters, **waiters_tail;
     struct relays relays;
-    struct stash stash;      /* requests that cannot be executed yet: a view change, a copy that waits for good bytes */
-    struct stash parcels;    /* for processes that are still to come (agent/parcels.c) */
-    uint8_t *gathered;       /* what a get asks for, on its way into an answer (agent/execute.c); NULL: none yet */
-    struct refused *refused; /* agent/segments.c */
-    struct check *checks;    /* agent/strong.c */
-    uint64_t rounds;         /* of theirs, so far */
-    struct verify *verify;   /* agent/verify.c: the first one is under way */
-    uint64_t questions;      /* of theirs, so far */
+    struct stash stash;    /* requests that cannot be executed yet: a view change, a copy that waits for good bytes */
+    struct stash parcels;  /* for processes that are still to come (agent/parcels.c) */
+    uint8_t *gathered;     /* what a get asks for, on its way into an answer (agent/execute.c); NULL: none yet */
+    struct check *checks;  /* agent/strong.c */
+    uint64_t rounds;       /* of theirs, so far */
+    struct verify *verify; /* agent/verify.c: the first one is under way */
+    uint64_t questions;    /* of theirs, so far */
     bool frozen;
     uint64_t preparing; /* number of the proposal being prepared, not yet answered; 0: none */
     uint64_t settled;   /* highest settled epoch */
@@ -171,12 +161,7 @@ struct agent {
     struct repair *repair; /* [copysets] */
     uint64_t complete; /* by all live ranks, known to be so somewhere: the greatest value of a view (wire/complete.h) */
     struct proc *procs;
-    struct seg_wait *seg_waits;
-    uint32_t freed_segment; /* the last one, and the number of the call by which it was freed */
-    uint64_t freed_instance;
-    uint64_t *freed_told;   /* [members] position of the last word of one that was freed */
-    uint32_t freed_by_us;   /* of which one that was */
-    int freeing;            /* processes that wait for it */
+    struct segments segments;
     uint64_t *rank_joined;  /* [ranks] value with which the rank's incarnation joins */
     uint32_t *rank_started; /* [ranks] 1 + incarnation that was started on this node, 0: none */
     uint64_t now;           /* of this round of the owner's loop */
@@ -187,7 +172,6 @@ struct agent {
     uint64_t refused_count;
     uint32_t needs_told; /* enum program_needs that VIEW_NEEDS was submitted for */
     bool broken;         /* agent_break was called */
-    bool declined;       /* there was no memory for a copy that was to be filled: VIEW_DECLINED was submitted */
     /* what agent_poll works on */
     struct tp_event *batch;
     int batch_n, batch_at;

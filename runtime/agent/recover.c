@@ -259,7 +259,8 @@ static void tell_copyset(struct agent *a, int copyset, const struct view_copyset
 {
     const struct view_copyset *g = &a->view.copyset[copyset];
     unsigned redundancy = copyset_class(copyset);
-    if (g->copies == 0 || g->copy[0].node != a->self || g->generation != a->view.epoch || !segments_use(a, redundancy))
+    if (g->copies == 0 || g->copy[0].node != a->self || g->generation != a->view.epoch ||
+        !segments_use(&a->store, redundancy))
         return;
     if (g->lost_at == a->view.epoch)
         agent_say(a, redundancy ? "data_lost" : "unreplicated_lost", ",\"slot\":%d,\"redundancy\":%u,\"epoch\":%llu",
@@ -300,8 +301,8 @@ static struct redundancy redundancy_now(const struct agent *a)
     struct redundancy now = {0};
     bool used[CLASSES], holds[CLASSES];
     for (unsigned c = 0; c < CLASSES; c++) {
-        used[c] = segments_use(a, c);
-        holds[c] = segments_hold(a, c);
+        used[c] = segments_use(&a->store, c);
+        holds[c] = segments_hold(&a->store, c);
     }
     for (int copyset = 0; copyset < agent_copysets(a); copyset++) {
         const struct view_copyset *g = &a->view.copyset[copyset];

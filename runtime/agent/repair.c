@@ -62,7 +62,7 @@ static void finish(struct agent *a, int copyset)
     struct repair *r = &a->repair[copyset];
     const struct view_copyset *g = &a->view.copyset[copyset];
     for (int i = 1; i < g->copies; i++)
-        if (!g->copy[i].whole && segments_use(a, copyset_class(copyset)))
+        if (!g->copy[i].whole && segments_use(&a->store, copyset_class(copyset)))
             agent_say(a, "copied", ",\"slot\":%d,\"redundancy\":%u,\"to\":%d,\"bytes\":%llu,\"ms\":%.3f",
                       copyset_slot(copyset), copyset_class(copyset), g->copy[i].node,
                       (unsigned long long)r->fill[i].bytes, (double)(a->now - r->fill[i].started_at) / KEEL_NS_PER_MS);

@@ -64,7 +64,7 @@ void fill_begin(struct agent *a, int copyset, struct fill *f)
     send_dedup(a, copyset, f->node, f->placed);
     f->begun = true;
     f->started_at = a->now;
-    if (segments_use(a, copyset_class(copyset)))
+    if (segments_use(&a->store, copyset_class(copyset)))
         agent_say(a, "rebuild", ",\"slot\":%d,\"redundancy\":%u,\"to\":%d", copyset_slot(copyset),
                   copyset_class(copyset), f->node);
 }

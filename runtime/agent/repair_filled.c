@@ -38,7 +38,7 @@ static void snap_block(struct agent *a, const struct wire *w, const void *body)
         store_mark_lost(&a->store, s, w->slot);
         return;
     }
-    if (a->declined && !s->copy[w->slot].base)
+    if (a->segments.declined && !s->copy[w->slot].base)
         return; /* the view that takes this copy away is coming */
     if (store_make(&a->store, s, w->slot, a->view.copyset[copyset_of(w->slot, s->redundancy)].generation) != KEEL_OK) {
         segments_decline(a);
@@ -72,7 +72,7 @@ static void snap_end(struct agent *a, int copyset, const struct wire *w)
         if (s->redundancy != w->step || copy->base || copy->lost)
             continue;
         /* The primary has freed it, and we will. */
-        if (a->declined || store_make(&a->store, s, w->slot, a->view.copyset[copyset].generation) != KEEL_OK) {
+        if (a->segments.declined || store_make(&a->store, s, w->slot, a->view.copyset[copyset].generation) != KEEL_OK) {
             segments_decline(a);
             return;
         }

@@ -1,11 +1,12 @@
 #include "runtime/agent/segments.h"
+
+#include <stdlib.h>
+
+#include "runtime/agent/agent.h"
 #include "runtime/agent/health.h"
 #include "runtime/agent/ranks.h"
 #include "runtime/agent/repair.h"
 #include "runtime/agent/strong.h"
-
-#include <stdlib.h>
-
 #include "runtime/base/log.h"
 #include "runtime/wire/system.h"
 
@@ -17,12 +18,32 @@ struct refused {
     keel_status status;
 };
 
+bool segments_init(struct segments *s, int members)
+{
+    *s = (struct segments){.freed.told = calloc((size_t)members, sizeof *s->freed.told)};
+    return s->freed.told != NULL;
+}
+
+void segments_fini(struct segments *s)
+{
+    for (struct seg_wait *w = s->waits, *next; w; w = next) {
+        next = w->next;
+        free(w);
+    }
+    for (struct refused *f = s->refused, *next; f; f = next) {
+        next = f->next;
+        free(f);
+    }
+    free(s->freed.told);
+    *s = (struct segments){0};
+}
+
 void segments_decline(struct agent *a)
 {
     struct view_event e = {.type = VIEW_DECLINED, .a = (uint32_t)a->self};
-    if (a->declined)
+    if (a->segments.declined)
         return;
-    a->declined = true;
+    a->segments.declined = true;
     log_warn("no memory for another node's data: they stay without a copy here");
     a->ops.submit(a->ops.user, &e);
 }
@@ -34,7 +55,7 @@ keel_status segments_make_copies(struct agent *a, struct store_segment *s)
         if (view_copy_at(g, a->self) < 0)
             continue;
         bool whole = g->copy[view_copy_at(g, a->self)].whole || repair_is_filled(a, copyset_of(slot, s->redundancy));
-        keel_status status = whole || !a->declined ? store_make(&a->store, s, slot, g->generation) : KEEL_OK;
+        keel_status status = whole || !a->segments.declined ? store_make(&a->store, s, slot, g->generation) : KEEL_OK;
         if (status != KEEL_OK && whole)
             return status;
         if (status != KEEL_OK)
@@ -44,17 +65,17 @@ keel_status segments_make_copies(struct agent *a, struct store_segment *s)
     return KEEL_OK;
 }
 
-bool segments_use(const struct agent *a, unsigned redundancy)
+bool segments_use(const struct store *store, unsigned redundancy)
 {
-    for (const struct store_segment *s = a->store.first; s; s = s->next)
+    for (const struct store_segment *s = store->first; s; s = s->next)
         if (s->redundancy == redundancy)
             return true;
     return false;
 }
 
-bool segments_hold(const struct agent *a, unsigned redundancy)
+bool segments_hold(const struct store *store, unsigned redundancy)
 {
-    for (const struct store_segment *s = a->store.first; s; s = s->next)
+    for (const struct store_segment *s = store->first; s; s = s->next)
         if (s->redundancy == redundancy && s->seg != SYSTEM_SEGMENT && s->bytes_per_rank > 0)
             return true;
     return false;
@@ -66,7 +87,7 @@ uint32_t segments_complete(const struct agent *a, uint64_t instances)
     for (const struct store_segment *s = a->store.first; s; s = s->next)
         if (s->instance > instances && s->seg < n)
             n = s->seg;
-    for (const struct refused *f = a->refused; f; f = f->next)
+    for (const struct refused *f = a->segments.refused; f; f = f->next)
         if (f->number > instances && f->seg < n)
             n = f->seg;
     return n;
@@ -109,7 +130,7 @@ static bool everybody_knows(const struct agent *a, uint32_t seg)
 static bool all_know_of_freed(const struct agent *a)
 {
     for (int m = 0; m < a->members; m++)
-        if (m != a->self && !agent_acked(a, m, a->freed_told[m]))
+        if (m != a->self && !agent_acked(a, m, a->segments.freed.told[m]))
             return false;
     return true;
 }
@@ -123,12 +144,12 @@ static void show_known(const struct proc *p, uint64_t what)
 /* It counts here already, as the rank may do without such calls for long, and die. */
 static void tell_those_who_free(struct agent *a)
 {
-    for (struct proc *p = a->freeing && all_know_of_freed(a) ? a->procs : NULL; p; p = p->next) {
+    for (struct proc *p = a->segments.freeing && all_know_of_freed(a) ? a->procs : NULL; p; p = p->next) {
         struct control reply = {.type = CONTROL_SEG_FREE, .id = p->freeing_id};
         if (!p->freeing)
             continue;
         p->freeing = false;
-        a->freeing--;
+        a->segments.freeing--;
         p->counted = p->freeing_number > p->counted ? p->freeing_number : p->counted;
         show_known(p, KNOWN_ENDED(p->freeing_number));
         if (reply.id)
@@ -161,7 +182,7 @@ static bool tell_who_allocates(struct agent *a, struct seg_wait *w)
 
 void segments_acked(struct agent *a)
 {
-    struct seg_wait **link = &a->seg_waits;
+    struct seg_wait **link = &a->segments.waits;
     tell_those_who_free(a);
     while (*link) {
         struct seg_wait *w = *link;
@@ -176,8 +197,8 @@ void segments_acked(struct agent *a)
 
 void segments_proc_gone(struct agent *a, const struct proc *proc)
 {
-    struct seg_wait **link = &a->seg_waits;
-    a->freeing -= proc->freeing;
+    struct seg_wait **link = &a->segments.waits;
+    a->segments.freeing -= proc->freeing;
     while (*link) {
         struct seg_wait *w = *link;
         if (w->proc != proc->id) {
@@ -191,9 +212,9 @@ void segments_proc_gone(struct agent *a, const struct proc *proc)
 
 /* ---- requests of ranks ---- */
 
-static keel_status refused(const struct agent *a, uint32_t seg)
+static keel_status refused(const struct segments *s, uint32_t seg)
 {
-    const struct refused *f = a->refused;
+    const struct refused *f = s->refused;
     while (f && f->seg != seg)
         f = f->next;
     return f ? f->status : KEEL_OK;
@@ -201,24 +222,15 @@ static keel_status refused(const struct agent *a, uint32_t seg)
 
 static void remember_refusal(struct agent *a, uint32_t seg, uint64_t number, keel_status status)
 {
-    struct refused *f = refused(a, seg) == KEEL_OK ? malloc(sizeof *f) : NULL;
-    if (!f && refused(a, seg) == KEEL_OK)
+    struct refused *f = refused(&a->segments, seg) == KEEL_OK ? malloc(sizeof *f) : NULL;
+    if (!f && refused(&a->segments, seg) == KEEL_OK)
         agent_break(a, "out of memory for what an allocation came to"); /* to who joins it would look freed */
     if (!f)
         return;
-    *f = (struct refused){.next = a->refused, .seg = seg, .number = number, .status = status};
-    a->refused = f;
+    *f = (struct refused){.next = a->segments.refused, .seg = seg, .number = number, .status = status};
+    a->segments.refused = f;
     if (a->store.limit <= seg)
         a->store.limit = seg + 1; /* where it never was, too */
-}
-
-void segments_fini(struct agent *a)
-{
-    for (struct refused *f = a->refused, *next; f; f = next) {
-        next = f->next;
-        free(f);
-    }
-    a->refused = NULL;
 }
 
 static void refuse(struct agent *a, struct proc *proc, const struct control *r, keel_status status)
@@ -232,9 +244,9 @@ void segments_create(struct agent *a, struct proc *proc, const struct control *r
 {
     if (store_was_freed(&a->store, r->seg)) {
         struct control reply = *r;
-        reply.status = (int)refused(a, r->seg);
+        reply.status = (int)refused(&a->segments, r->seg);
         reply.a = 1; /* it was freed: a restarted rank repeats an old allocation */
-        reply.b = r->seg == a->freed_segment ? (int64_t)a->freed_instance : 0;
+        reply.b = r->seg == a->segments.freed.segment ? (int64_t)a->segments.freed.instance : 0;
         a->ops.answer(a->ops.user, proc, &reply, -1);
         return;
     }
@@ -261,13 +273,13 @@ void segments_create(struct agent *a, struct proc *proc, const struct control *r
         refuse(a, proc, r, status);
         return;
     }
-    *wait = (struct seg_wait){.next = a->seg_waits,
+    *wait = (struct seg_wait){.next = a->segments.waits,
                               .proc = proc->id,
                               .id = r->id,
                               .at_once = r->a == 1,
                               .seg = r->seg,
                               .number = (uint64_t)r->b};
-    a->seg_waits = wait;
+    a->segments.waits = wait;
     segments_acked(a);
 }
 
@@ -303,9 +315,9 @@ static void forget(struct agent *a, uint32_t seg, uint64_t instance, keel_status
 {
     if (status != KEEL_OK && seg < SEGMENT_GROUP_FIRST)
         remember_refusal(a, seg, instance, status);
-    if (instance > a->freed_instance) {
-        a->freed_segment = seg;
-        a->freed_instance = instance;
+    if (instance > a->segments.freed.instance) {
+        a->segments.freed.segment = seg;
+        a->segments.freed.instance = instance;
     }
     for (int copyset = 0; copyset < agent_copysets(a); copyset++)
         dedup_pool_forget(&a->dedup[copyset], seg);
@@ -318,11 +330,11 @@ static void forget(struct agent *a, uint32_t seg, uint64_t instance, keel_status
 static void tell_freed(struct agent *a, const struct control *r)
 {
     struct wire w = {.type = WIRE_SEGMENT, .seg = r->seg, .flags = WIRE_F_FREED, .a = r->a, .identity = (uint64_t)r->b};
-    a->freed_by_us = r->seg;
+    a->segments.freed.by_us = r->seg;
     for (int m = 0; m < a->members; m++)
         if (m != a->self && a->view.alive[m]) {
             agent_tell(a, m, &w, NULL);
-            a->freed_told[m] = agent_position(a, m);
+            a->segments.freed.told[m] = agent_position(a, m);
         }
 }
 
@@ -330,16 +342,16 @@ void segments_free(struct agent *a, struct proc *proc, const struct control *r)
 {
     keel_status status = (keel_status)r->a;
     bool of_all = r->seg < SEGMENT_GROUP_FIRST && r->seg != SYSTEM_SEGMENT;
-    bool known = store_find(&a->store, r->seg) || (status != KEEL_OK && refused(a, r->seg) == KEEL_OK);
+    bool known = store_find(&a->store, r->seg) || (status != KEEL_OK && refused(&a->segments, r->seg) == KEEL_OK);
     if (known && r->seg != SYSTEM_SEGMENT)
         forget(a, r->seg, (uint64_t)r->b, status);
-    if (of_all ? a->freed_by_us != r->seg : known && r->seg != SYSTEM_SEGMENT)
+    if (of_all ? a->segments.freed.by_us != r->seg : known && r->seg != SYSTEM_SEGMENT)
         tell_freed(a, r);
     if (!of_all) {
         refuse(a, proc, r, KEEL_OK);
         return;
     }
-    a->freeing += !proc->freeing;
+    a->segments.freeing += !proc->freeing;
     proc->freeing = true;
     proc->freeing_id = r->id;
     proc->freeing_number = (uint64_t)r->b;
@@ -390,7 +402,7 @@ static void tell_it_was_freed(struct agent *a, int node, uint32_t seg, uint64_t 
     struct wire w = {
         .type = WIRE_SEGMENT, .seg = seg, .flags = WIRE_F_FREED, .a = (int64_t)status, .identity = instance};
     agent_tell(a, node, &w, NULL);
-    a->freed_told[node] = agent_position(a, node);
+    a->segments.freed.told[node] = agent_position(a, node);
 }
 
 /* All that is known here, in the order in which it was heard of, so numbers ascend: whoever sends to it something about a segment has told it of
@@ -404,13 +416,13 @@ static void introduce(struct agent *a, int node)
         if (s->announced)
             s->announced[node] = agent_position(a, node);
     }
-    for (const struct refused *f = a->refused; f; f = f->next)
+    for (const struct refused *f = a->segments.refused; f; f = f->next)
         tell_it_was_freed(a, node, f->seg, f->number, f->status);
-    if (a->freed_instance && refused(a, a->freed_segment) == KEEL_OK)
-        tell_it_was_freed(a, node, a->freed_segment, a->freed_instance, KEEL_OK);
+    if (a->segments.freed.instance && refused(&a->segments, a->segments.freed.segment) == KEEL_OK)
+        tell_it_was_freed(a, node, a->segments.freed.segment, a->segments.freed.instance, KEEL_OK);
     uint32_t last = a->store.limit - 1;
-    if (a->store.limit > 0 && last != a->freed_segment && store_was_freed(&a->store, last) &&
-        refused(a, last) == KEEL_OK)
+    if (a->store.limit > 0 && last != a->segments.freed.segment && store_was_freed(&a->store, last) &&
+        refused(&a->segments, last) == KEEL_OK)
         tell_it_was_freed(a, node, last, 0, KEEL_OK);
 }
 
@@ -441,7 +453,7 @@ void segments_view_committed(struct agent *a, const struct view_copyset *before)
             int at = view_copy_at(g, a->self);
             if (g->generation == before[copyset].generation)
                 continue;
-            if (a->declined && at >= 0 && g->copy[at].whole && !s->copy[slot].base && !s->copy[slot].lost &&
+            if (a->segments.declined && at >= 0 && g->copy[at].whole && !s->copy[slot].base && !s->copy[slot].lost &&
                 g->lost_at != a->view.epoch && !s->starved)
                 agent_break(a, "a copy counts as whole for which there was no memory"); /* it was called so before */
             if (at < 0)

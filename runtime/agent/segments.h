@@ -3,7 +3,50 @@
 #ifndef KEEL_AGENT_SEGMENTS_H
 #define KEEL_AGENT_SEGMENTS_H
 
-#include "runtime/agent/agent.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "runtime/agent/store.h"
+#include "runtime/view/view.h"
+#include "runtime/wire/control.h"
+#include "runtime/wire/wire.h"
+
+struct agent;
+struct proc;
+struct refused; /* segments.c */
+
+/* A rank wants to hear when all nodes know a segment. */
+struct seg_wait {
+    struct seg_wait *next;
+    int proc;
+    uint32_t id;  /* of the request, 0: it was answered */
+    bool at_once; /* it is, as far as this segment goes */
+    uint32_t seg;
+    uint64_t number; /* of the allocation */
+};
+
+/* Who knows of them, and who waits for that; what they are stands in the store. */
+struct segments {
+    struct seg_wait *waits;
+    struct refused *refused;
+    struct {
+        uint32_t segment; /* the last one, and the number of the call by which it was freed */
+        uint64_t instance;
+        uint64_t *told; /* [members] position of the last word of one that was freed */
+        uint32_t by_us; /* of which one that was */
+    } freed;
+    int freeing;   /* processes that wait for it */
+    bool declined; /* there was no memory for a copy that was to be filled: VIEW_DECLINED was submitted */
+};
+
+/* False: out of memory. segments_fini frees what was made, also of an all-zero one. */
+bool segments_init(struct segments *segments, int members);
+void segments_fini(struct segments *segments);
+/* Does a rank of this node wait until others know something? */
+static inline bool segments_wait(const struct segments *segments)
+{
+    return segments->waits || segments->freeing;
+}
 
 /* Requests of a rank (wire/control.h): create, map, free. */
 void segments_create(struct agent *a, struct proc *proc, const struct control *r);
@@ -20,15 +63,14 @@ void segments_proc_gone(struct agent *a, const struct proc *proc);
 void segments_decline(struct agent *a);
 /* This node's copies of a segment for the copysets it holds in the current view. */
 keel_status segments_make_copies(struct agent *a, struct store_segment *s);
-/* After a view change: drop, mark and register copies as the copysets say now. before: the copysets of the old view. */
 /* Who is born is told what segments there are, before anything else. */
 void segments_meet(struct agent *a, const struct view_event *events, int n);
+/* After a view change: drop, mark and register copies as the copysets say now. before: the copysets of the old view. */
 void segments_view_committed(struct agent *a, const struct view_copyset *before);
 /* Segments whose allocation was complete after so many allocations and frees. */
 uint32_t segments_complete(const struct agent *a, uint64_t instances);
-void segments_fini(struct agent *a);
 /* Is there a segment of this redundancy? */
-bool segments_use(const struct agent *a, unsigned redundancy);
+bool segments_use(const struct store *store, unsigned redundancy);
 /* One with bytes, that the program has asked for? */
-bool segments_hold(const struct agent *a, unsigned redundancy);
+bool segments_hold(const struct store *store, unsigned redundancy);
 #endif

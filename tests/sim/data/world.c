@@ -96,7 +96,7 @@ static bool is_settled(struct world *w)
     bool under_way = false;
     for (int i = 0; i < w->members; i++) {
         const struct agent *a = &w->node[i].agent;
-        under_way = under_way || (!w->node[i].dead && (a->waiters || a->stash.first || a->seg_waits));
+        under_way = under_way || (!w->node[i].dead && (a->waiters || a->stash.first || a->segments.waits));
     }
     w->over_at = w->over_at ? w->over_at : w->sched.now;
     return !under_way || w->hopeless || w->sched.now > w->over_at + SEC;
@@ -167,7 +167,7 @@ static void heal(void *arg, uint64_t unused)
 static void check_agent(struct world *w, const struct node *n)
 {
     const struct agent *a = &n->agent;
-    if (a->waiters || a->stash.first || a->seg_waits)
+    if (a->waiters || a->stash.first || a->segments.waits)
         world_fail(w, "node %d ends with %s", n->id,
                    a->waiters       ? "answers that wait"
                    : a->stash.first ? "requests that wait"

@@ -281,7 +281,7 @@ RULES = [
     rule("J7", "who is born is told of no segment", AGENT + "segments.c",
          "            introduce(a, (int)events[i].a);", "            (void)introduce;"),
     rule("J7", "who is born is not told what was freed last", AGENT + "segments.c",
-         "        tell_it_was_freed(a, node, a->freed_segment, a->freed_instance, KEEL_OK);", "        (void)node;"),
+         "        tell_it_was_freed(a, node, a->segments.freed.segment, a->segments.freed.instance, KEEL_OK);", "        (void)node;"),
     rule("J7", "who is born is not told how many segments there were", AGENT + "segments.c",
          "        tell_it_was_freed(a, node, last, 0, KEEL_OK);", "        (void)last;"),
     rule("J7", "what is said by who had not heard of the birth is lost to who was born", AGENT + "segments.c",

@@ -350,7 +350,7 @@ static void test_aimed_end_of_a_segment_is_known_to_all_before_it_counts(void **
             assert_null(store_find(&w.node[node].agent.store, 4));
             w.node[node].agent.store.limit = 4; /* it never was */
         }
-        w.node[0].agent.freed_by_us = 0;
+        w.node[0].agent.segments.freed.by_us = 0;
         w.node[0].agent.procs = NULL;
     }
 }
@@ -380,7 +380,7 @@ static void test_aimed_made_segment_is_known_when_all_have_it(void **state)
     assert_int_equal(w.answer.id, 8);
     assert_int_equal(w.answer.status, KEEL_OK);
     assert_int_equal(atomic_load(&freers.known), KNOWN_MADE(2));
-    assert_null(a->seg_waits);
+    assert_null(a->segments.waits);
     a->procs = NULL;
 }
 
@@ -391,9 +391,9 @@ static void test_aimed_who_waits_for_all_to_know_may_die(void **state)
     four_are_told_of_it();
     w.node[2].still = true;
     one_frees(KEEL_OK, 2);
-    assert_int_equal(w.node[0].agent.freeing, 1);
+    assert_int_equal(w.node[0].agent.segments.freeing, 1);
     segments_proc_gone(&w.node[0].agent, &freer);
-    assert_int_equal(w.node[0].agent.freeing, 0);
+    assert_int_equal(w.node[0].agent.segments.freeing, 0);
     w.node[0].agent.procs = NULL;
     w.node[2].still = false;
     world_pump();

@@ -39,7 +39,7 @@ static void assert_same_segments(const struct agent *a, const struct agent *b)
         assert_int_equal(store_was_freed(&a->store, seg), store_was_freed(&b->store, seg));
     }
     assert_int_equal(a->store.limit, b->store.limit);
-    assert_true(a->freed_instance == b->freed_instance);
+    assert_true(a->segments.freed.instance == b->segments.freed.instance);
     for (uint64_t instances = 0; instances < 14; instances++)
         assert_int_equal(segments_complete(a, instances), segments_complete(b, instances));
 }

@@ -243,7 +243,7 @@ static void test_repair_filled_copy_counts_for_new_segments(void **state)
     }
     w.node[node].full = true;
     assert_int_equal(segments_make_copies(a, s), KEEL_ERR_NOMEM);
-    assert_false(a->declined);
+    assert_false(a->segments.declined);
 }
 
 int main(void)
