@@ -195,7 +195,7 @@ enum { ACK_LOOKS = 64 }; /* at the oldest of those that wait */
 
 static bool waits_for_others(const struct agent *a)
 {
-    return a->waiters || segments_wait(&a->segments) || a->checks || a->stash.first;
+    return a->waiters || segments_wait(&a->segments) || a->strong.checks || a->stash.first;
 }
 
 static bool mark_waits_for(const struct agent *a, const struct chain_mark *m, int node)
@@ -391,8 +391,8 @@ void agent_fini(struct agent *a)
     execute_fini(a);
     stash_free(&a->parcels);
     chain_fini(&a->relays);
-    strong_fini(a);
-    verify_fini(a);
+    strong_fini(&a->strong);
+    verify_fini(&a->audits);
     repair_fini(a);
     if (a->peers.peer)
         peers_fini(&a->peers);

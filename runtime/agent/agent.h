@@ -20,6 +20,8 @@
 #include "runtime/agent/segments.h"
 #include "runtime/agent/stash.h"
 #include "runtime/agent/store.h"
+#include "runtime/agent/strong.h"
+#include "runtime/agent/verify.h"
 #include "runtime/wire/control.h"
 #include "runtime/wire/note.h"
 #include "runtime/wire/page.h"
@@ -147,13 +149,11 @@ struct agent {
     bool *node_doomed;       /* [members] believed dead here: it will be declared, or this node ends */
     struct waiter *waiters, **waiters_tail;
     struct relays relays;
-    struct stash stash;    /* requests that cannot be executed yet: a view change, a copy that waits for good bytes */
-    struct stash parcels;  /* for processes that are still to come (agent/parcels.c) */
-    uint8_t *gathered;     /* what a get asks for, on its way into an answer (agent/execute.c); NULL: none yet */
-    struct check *checks;  /* agent/strong.c */
-    uint64_t rounds;       /* of theirs, so far */
-    struct verify *verify; /* agent/verify.c: the first one is under way */
-    uint64_t questions;    /* of theirs, so far */
+    struct stash stash;   /* requests that cannot be executed yet: a view change, a copy that waits for good bytes */
+    struct stash parcels; /* for processes that are still to come (agent/parcels.c) */
+    uint8_t *gathered;    /* what a get asks for, on its way into an answer (agent/execute.c); NULL: none yet */
+    struct strong strong;
+    struct audits audits;
     bool frozen;
     uint64_t preparing; /* number of the proposal being prepared, not yet answered; 0: none */
     uint64_t settled;   /* highest settled epoch */

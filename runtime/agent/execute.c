@@ -83,7 +83,7 @@ void execute_forget(struct agent *a, struct conn *c)
     for (struct waiter *w = a->waiters; w; w = w->next)
         if (w->conn == c)
             w->conn = NULL;
-    strong_forget(a, c);
+    strong_forget(&a->strong, c);
     stash_look(&a->stash, came_on, c);
 }
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/agent/agent.h"
 #include "runtime/agent/chain.h"
 #include "runtime/agent/execute.h"
 #include "runtime/base/fault.h"
@@ -67,9 +68,9 @@ static bool is_open(const struct check *k)
     return false;
 }
 
-static void check_free(struct agent *a, struct check *k)
+static void check_free(struct strong *s, struct check *k)
 {
-    struct check **link = &a->checks;
+    struct check **link = &s->checks;
     while (*link != k)
         link = &(*link)->next;
     *link = k->next;
@@ -79,7 +80,7 @@ static void check_free(struct agent *a, struct check *k)
 static void finish(struct agent *a, struct check *k, int status)
 {
     execute_reply(k->conn, &k->request, status, 0, k->bytes, status == KEEL_OK ? k->request.count : 0);
-    check_free(a, k);
+    check_free(&a->strong, k);
 }
 
 /* What is open is read, and the next copy asked; it passes the question on. */
@@ -101,7 +102,7 @@ static void ask(struct agent *a, struct check *k)
                      .seg = k->request.seg,
                      .offset = k->request.offset,
                      .len = k->request.count,
-                     .a = (int64_t)(k->round = ++a->rounds),
+                     .a = (int64_t)(k->round = ++a->strong.rounds),
                      .identity = k->generation};
     memset(k->differs, 0, sizeof k->differs);
     k->awaited = view_whole_copies(g) - 1;
@@ -114,7 +115,7 @@ static void ask(struct agent *a, struct check *k)
 bool strong_waits_for(const struct agent *a, int node)
 {
     int looks = LOOKS;
-    for (const struct check *k = a->checks; k && looks-- > 0; k = k->next) {
+    for (const struct check *k = a->strong.checks; k && looks-- > 0; k = k->next) {
         const struct view_copyset *g = &a->view.copyset[k->copyset];
         int place = k->awaited ? view_copy_at(g, node) : -1;
         if (place > 0 && g->copy[place].whole && agent_acked(a, g->copy[1].node, k->asked) == (place > 1))
@@ -130,7 +131,7 @@ void strong_request(struct agent *a, struct conn *c, const struct wire *w, int c
         execute_reply(c, w, KEEL_ERR_NOMEM, 0, NULL, 0);
         return;
     }
-    *k = (struct check){.next = a->checks,
+    *k = (struct check){.next = a->strong.checks,
                         .conn = c,
                         .request = *w,
                         .copyset = copyset,
@@ -138,7 +139,7 @@ void strong_request(struct agent *a, struct conn *c, const struct wire *w, int c
                         .again_ns = AGAIN_FIRST_NS};
     for (unsigned i = 0; i < words_of(w, w->count); i++)
         k->open[i / 64] |= (uint64_t)1 << (i % 64);
-    a->checks = k;
+    a->strong.checks = k;
     ask(a, k);
 }
 
@@ -156,7 +157,7 @@ static void round_ends(struct agent *a, struct check *k)
 
 void strong_told(struct agent *a, int from, const struct wire *w, const void *body)
 {
-    struct check *k = a->checks;
+    struct check *k = a->strong.checks;
     while (k && k->round != (uint64_t)w->a)
         k = k->next;
     if (!k || k->awaited == 0 || w->len != map_bytes(words_of(&k->request, k->request.count)))
@@ -173,7 +174,7 @@ void strong_told(struct agent *a, int from, const struct wire *w, const void *bo
 
 void strong_step(struct agent *a)
 {
-    for (struct check *k = a->checks, *next; k && !a->frozen; k = next) {
+    for (struct check *k = a->strong.checks, *next; k && !a->frozen; k = next) {
         next = k->next;
         if (k->awaited == 0 && a->now >= k->again_at)
             ask(a, k);
@@ -183,7 +184,7 @@ void strong_step(struct agent *a)
 uint64_t strong_deadline(const struct agent *a)
 {
     uint64_t at = UINT64_MAX;
-    for (const struct check *k = a->checks; k && !a->frozen; k = k->next)
+    for (const struct check *k = a->strong.checks; k && !a->frozen; k = k->next)
         if (k->awaited == 0 && k->again_at < at)
             at = k->again_at;
     return at;
@@ -191,7 +192,7 @@ uint64_t strong_deadline(const struct agent *a)
 
 void strong_view_committed(struct agent *a)
 {
-    for (struct check *k = a->checks, *next; k; k = next) {
+    for (struct check *k = a->strong.checks, *next; k; k = next) {
         next = k->next;
         if (a->view.copyset[k->copyset].generation != k->generation)
             finish(a, k, WIRE_RETRY);
@@ -200,26 +201,26 @@ void strong_view_committed(struct agent *a)
 
 void strong_segment_freed(struct agent *a, uint32_t seg)
 {
-    for (struct check *k = a->checks, *next; k; k = next) {
+    for (struct check *k = a->strong.checks, *next; k; k = next) {
         next = k->next;
         if (k->request.seg == seg)
             finish(a, k, WIRE_RETRY);
     }
 }
 
-void strong_forget(struct agent *a, const struct conn *c)
+void strong_forget(struct strong *s, const struct conn *c)
 {
-    for (struct check *k = a->checks, *next; k; k = next) {
+    for (struct check *k = s->checks, *next; k; k = next) {
         next = k->next;
         if (k->conn == c)
-            check_free(a, k);
+            check_free(s, k);
     }
 }
 
-void strong_fini(struct agent *a)
+void strong_fini(struct strong *s)
 {
-    while (a->checks)
-        check_free(a, a->checks);
+    while (s->checks)
+        check_free(s, s->checks);
 }
 
 /* ---- the other copies ---- */

@@ -11,7 +11,20 @@
 #ifndef KEEL_AGENT_STRONG_H
 #define KEEL_AGENT_STRONG_H
 
-#include "runtime/agent/agent.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "runtime/wire/wire.h"
+
+struct agent;
+struct conn;
+struct check; /* strong.c */
+
+/* Strong gets that are not answered yet. */
+struct strong {
+    struct check *checks;
+    uint64_t rounds; /* of questions about them, so far */
+};
 
 /* A get with WIRE_F_STRONG, at the primary. */
 void strong_request(struct agent *a, struct conn *c, const struct wire *w, int copyset);
@@ -27,6 +40,6 @@ bool strong_waits_for(const struct agent *a, int node);
 void strong_view_committed(struct agent *a);
 /* The segment is freed here: another copy may have been freed before, and never answers. */
 void strong_segment_freed(struct agent *a, uint32_t seg);
-void strong_forget(struct agent *a, const struct conn *c);
-void strong_fini(struct agent *a);
+void strong_forget(struct strong *strong, const struct conn *c);
+void strong_fini(struct strong *strong);
 #endif

@@ -6,6 +6,7 @@
 
 #include <sodium.h>
 
+#include "runtime/agent/agent.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/words.h"
 
@@ -55,8 +56,8 @@ struct verify {
 
 static void end(struct agent *a, const char *members)
 {
-    struct verify *v = a->verify;
-    a->verify = v->next;
+    struct verify *v = a->audits.first;
+    a->audits.first = v->next;
     if (a->ops.verified)
         a->ops.verified(a->ops.user, v->id, members);
     free(v);
@@ -168,7 +169,7 @@ static void ask(struct agent *a, struct verify *v, const struct view_copyset *g,
                      .seg = v->seg,
                      .offset = v->offset + (v->exact ? v->exact_at : 0),
                      .count = len,
-                     .a = (int64_t)(v->number = ++a->questions),
+                     .a = (int64_t)(v->number = ++a->audits.questions),
                      .status = v->exact ? BYTES_ASKED : 0};
     v->asked = true;
     v->len = len;
@@ -306,7 +307,7 @@ static void hear(struct agent *a, struct verify *v)
 
 void verify_told(struct agent *a, int from, const struct wire *w, const void *body)
 {
-    struct verify *v = a->verify;
+    struct verify *v = a->audits.first;
     if (!v || !v->asked || (uint64_t)w->a != v->number || w->len > (v->exact ? (uint32_t)WIRE_BODY_MAX : HASH))
         return;
     for (int i = 0; i < v->nodes; i++)
@@ -335,7 +336,7 @@ void verify_asked(struct agent *a, int from, const struct wire *w)
 
 void verify_start(struct agent *a, uint64_t id)
 {
-    struct verify **link = &a->verify, *v = calloc(1, sizeof *v);
+    struct verify **link = &a->audits.first, *v = calloc(1, sizeof *v);
     if (!v) {
         a->ops.verified(a->ops.user, id, "\"result\":\"no memory\"");
         return;
@@ -348,7 +349,7 @@ void verify_start(struct agent *a, uint64_t id)
 
 void verify_step(struct agent *a)
 {
-    struct verify *v = a->verify;
+    struct verify *v = a->audits.first;
     if (!v || a->frozen || a->now < v->again_at)
         return;
     if (v->asked) { /* somebody does not answer */
@@ -364,14 +365,14 @@ void verify_step(struct agent *a)
 
 uint64_t verify_deadline(const struct agent *a)
 {
-    return a->verify && !a->frozen ? a->verify->again_at : UINT64_MAX;
+    return a->audits.first && !a->frozen ? a->audits.first->again_at : UINT64_MAX;
 }
 
-void verify_fini(struct agent *a)
+void verify_fini(struct audits *s)
 {
-    while (a->verify) {
-        struct verify *v = a->verify;
-        a->verify = v->next;
+    while (s->first) {
+        struct verify *v = s->first;
+        s->first = v->next;
         free(v);
     }
 }

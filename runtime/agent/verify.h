@@ -5,7 +5,18 @@
 #ifndef KEEL_AGENT_VERIFY_H
 #define KEEL_AGENT_VERIFY_H
 
-#include "runtime/agent/agent.h"
+#include <stdint.h>
+
+#include "runtime/wire/wire.h"
+
+struct agent;
+struct verify; /* verify.c */
+
+/* Audits that were asked for here. */
+struct audits {
+    struct verify *first; /* is under way; those that follow wait for it */
+    uint64_t questions;   /* of theirs, so far */
+};
 
 enum { VERIFY_BLOCK = 256 * 1024 };
 
@@ -16,5 +27,5 @@ void verify_asked(struct agent *a, int from, const struct wire *w);
 void verify_told(struct agent *a, int from, const struct wire *w, const void *body);
 void verify_step(struct agent *a);
 uint64_t verify_deadline(const struct agent *a);
-void verify_fini(struct agent *a);
+void verify_fini(struct audits *audits);
 #endif

@@ -201,9 +201,9 @@ static void test_strong_reader_that_dies_waiting_leaves_nothing(void **state)
     (void)state;
     assert_int_equal(rank_put(writer, 0, SEG_SHADOW, 0, 16, 77, 1), KEEL_OK);
     ask_in_vain(strong_of(SEG_SHADOW, 16, 8));
-    assert_non_null(w.node[0].agent.checks);
+    assert_non_null(w.node[0].agent.strong.checks);
     world_kill_rank(3);
-    assert_null(w.node[0].agent.checks);
+    assert_null(w.node[0].agent.strong.checks);
     world_restore();
 }
 
@@ -220,7 +220,7 @@ static void test_strong_without_memory_it_is_told(void **state)
     world_pump();
     assert_int_equal(reader->replies, before + 1);
     assert_int_equal(reader->reply.status, KEEL_ERR_NOMEM);
-    assert_null(w.node[0].agent.checks);
+    assert_null(w.node[0].agent.strong.checks);
 }
 
 static void test_strong_malformed_answers_do_no_harm(void **state)
@@ -228,9 +228,9 @@ static void test_strong_malformed_answers_do_no_harm(void **state)
     (void)state;
     assert_int_equal(rank_put(writer, 0, SEG_SHADOW, 0, 16, 77, 1), KEEL_OK);
     ask_in_vain(strong_of(SEG_SHADOW, 16, 8));
-    struct wire answer = {.type = WIRE_COMPARED, .a = (int64_t)w.node[0].agent.rounds + 7, .len = 0};
+    struct wire answer = {.type = WIRE_COMPARED, .a = (int64_t)w.node[0].agent.strong.rounds + 7, .len = 0};
     agent_tell(&w.node[1].agent, 0, &answer, NULL); /* of no question */
-    answer.a = (int64_t)w.node[0].agent.rounds;
+    answer.a = (int64_t)w.node[0].agent.strong.rounds;
     agent_tell(&w.node[1].agent, 0, &answer, NULL); /* too short */
     struct wire ask = {.type = WIRE_COMPARE, .slot = 0, .seg = SEG_SHADOW, .offset = SEG_BYTES, .len = 8};
     int64_t zero = 0;

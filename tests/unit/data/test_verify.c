@@ -183,7 +183,7 @@ static void test_verify_two_at_once_are_both_answered(void **state)
     begin(0);
     await();
     assert_true(says("\"result\":\"equal\""));
-    assert_null(w.node[0].agent.verify);
+    assert_null(w.node[0].agent.audits.first);
 }
 
 static void test_verify_what_was_lost_everywhere_is_left_out(void **state)
