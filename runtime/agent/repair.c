@@ -67,7 +67,7 @@ static void finish(struct agent *a, int copyset)
                       copyset_slot(copyset), copyset_class(copyset), g->copy[i].node,
                       (unsigned long long)r->fill[i].bytes, (double)(a->now - r->fill[i].started_at) / KEEL_NS_PER_MS);
     set_phase(r, PHASE_DONE);
-    int home = a->view.home[copyset_slot(copyset)];
+    int home = view_slot_node(&a->view, copyset_slot(copyset));
     r->handover = home != a->self && home >= 0 && view_copy_at(g, home) > 0;
     struct view_event e = {.type = VIEW_RESTORED, .a = (uint32_t)copyset, .d = g->generation};
     FAULT_POINT("push.restored_not_submitted");

@@ -185,7 +185,7 @@ static int next_copy(const struct view *v, int copyset)
 
 int policy_copy(const struct view *v, int copyset)
 {
-    int home = v->home[copyset_slot(copyset)];
+    int home = view_slot_node(v, copyset_slot(copyset));
     if (home >= 0 && can_have(v, &v->copyset[copyset], home))
         return home;
     return v->copies.at == COPIES_AT_NEXT ? next_copy(v, copyset) : farthest_copy(v, copyset);
@@ -209,7 +209,7 @@ static bool may_move(const struct view *v, int copyset, int k, int node)
 static bool is_free_to_move(const struct view *v, int copyset, int k)
 {
     const struct view_copy *copy = &v->copyset[copyset].copy[k];
-    return !copy->whole && copy->placed == v->epoch && copy->node != v->home[copyset_slot(copyset)];
+    return !copy->whole && copy->placed == v->epoch && copy->node != view_slot_node(v, copyset_slot(copyset));
 }
 
 /* A copyset moves once on a way: two of its copies could meet. */
@@ -314,7 +314,7 @@ static int spare_apart(const struct view *v, int node, int spare)
 {
     int least = v->copies.levels;
     for (int s = 0; s < v->nodes; s++)
-        for (unsigned c = 1; c < CLASSES && v->home[s] == node; c++) {
+        for (unsigned c = 1; c < CLASSES && view_slot_node(v, s) == node; c++) {
             int apart = apart_from_all(v, &v->copyset[copyset_of(s, c)], spare);
             least = apart < least ? apart : least;
         }

@@ -329,7 +329,7 @@ static void restored(struct view *v, const struct view_event *e)
         return;
     for (int i = 0; i < g->copies; i++)
         g->copy[i].whole = true;
-    int home = v->home[copyset_slot((int)e->a)], at = home >= 0 ? view_copy_at(g, home) : -1;
+    int home = view_slot_node(v, copyset_slot((int)e->a)), at = home >= 0 ? view_copy_at(g, home) : -1;
     if (at > 0) {
         struct view_copy c = g->copy[at];
         memmove(&g->copy[1], &g->copy[0], (size_t)at * sizeof c);
@@ -489,6 +489,11 @@ void view_apply(struct view *v, uint64_t epoch, const struct view_event *events,
     policy_even(v);
     check_needed(v);
     check_finished(v);
+}
+
+int view_slot_node(const struct view *v, int slot)
+{
+    return v->home[slot];
 }
 
 bool view_rank_takes_part(const struct view *v, int rank)

@@ -94,7 +94,7 @@ struct view {
     } * node_death;               /* [ids] */
     uint64_t *born_at;            /* [ids] epoch; 0: there from the start, or unborn */
     struct view_copyset *copyset; /* [nodes * CLASSES] */
-    int *home;                    /* [nodes] the node that runs the slot's ranks, -1 when nobody does */
+    int *home;                    /* [nodes] view_slot_node; of view.c and policy.c */
     struct view_rank *rank;       /* [ranks] */
     int *slot_ranks;              /* [nodes] ranks per slot */
     struct copy_rule copies;      /* its array is the view's */
@@ -166,6 +166,8 @@ static inline struct life view_life(const struct view *v, int rank)
 {
     return life_of(rank, v->rank[rank].incarnation);
 }
+/* The node that runs the slot's ranks, or, while they move from one to another, some of them: there its data belong. -1: nobody runs them. */
+int view_slot_node(const struct view *v, int slot);
 /* Does the rank take part in collectives? */
 bool view_rank_takes_part(const struct view *v, int rank);
 /* Does the node run a rank that takes part in collectives? */

@@ -250,7 +250,7 @@ static void test_policy_spare_of_another_rack_takes_over(void **state)
     open_view(&v, VIEW_SUBSTITUTE, 4, 2, &rule);
     assert_copies(&v, 1, SHADOW, 1, 3, -1);
     kill_nodes(&v, (int[]){1}, 1);
-    assert_int_equal(v.home[1], 5);
+    assert_int_equal(view_slot_node(&v, 1), 5);
     assert_copies(&v, 1, SHADOW, 3, 5, -1);
     assert_copies(&v, 3, SHADOW, 3, 5, -1); /* as it was in the dead node's place */
     view_fini(&v);

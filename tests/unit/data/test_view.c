@@ -126,7 +126,7 @@ static void test_view_node_dies_spare_gets_ranks_and_copies(void **state)
     assert_int_equal(v.rank[1].node, 4);
     assert_int_equal(v.rank[1].incarnation, 1);
     assert_int_equal(v.rank[1].joined, 1);
-    assert_int_equal(v.home[1], 4);
+    assert_int_equal(view_slot_node(&v, 1), 4);
     const struct view_copyset *g = &v.copyset[copyset_of(1, SHADOW)];
     assert_copies(g, 2, 4, -1); /* promoted; filled where its ranks are */
     assert_true(g->copy[0].whole);
@@ -262,7 +262,7 @@ static void test_view_degrade_ranks_stay_dead_copies_move(void **state)
     kill_node(&v, 0);
     assert_int_equal(v.rank[0].state, RANK_DEAD);
     assert_int_equal(v.rank[0].node, -1);
-    assert_int_equal(v.home[0], -1);
+    assert_int_equal(view_slot_node(&v, 0), -1);
     const struct view_copyset *g = &v.copyset[copyset_of(0, SHADOW)];
     assert_int_equal(g->copy[0].node, 1);
     assert_int_equal(g->copies, 2);
@@ -582,13 +582,18 @@ static void test_policy_copy_home_first_then_fewest_then_spares(void **state)
 {
     (void)state;
     struct view v;
-    open_view(&v, VIEW_SUBSTITUTE, 3, 1, 3);
+    struct view_copyset before[3 * CLASSES];
+    open_view(&v, VIEW_DEGRADE, 3, 1, 3);
     struct view_copyset *g = &v.copyset[copyset_of(0, SHADOW)];
     g->copies = 1;
     g->copy[0].node = 1;
     policy_look(&v);
     assert_int_equal(policy_copy(&v, copyset_of(0, SHADOW)), 0); /* its ranks' node */
-    v.home[0] = -1;
+    memcpy(before, v.copyset, sizeof before);
+    kill_node(&v, 0); /* nobody runs them any more; all else is as it was */
+    assert_int_equal(view_slot_node(&v, 0), -1);
+    memcpy(v.copyset, before, sizeof before);
+    v.alive[0] = true;
     g->copy[0].node = 0;
     /* node 1 holds this copyset's copy no more: it has fewer than node 2 */
     policy_look(&v);
@@ -697,7 +702,7 @@ static void check_ranks(const struct view *v)
         assert_true(k->restarts <= VIEW_MAX_RESTARTS);
     }
     for (int s = 0; s < v->nodes; s++)
-        assert_true(v->home[s] < 0 || v->alive[v->home[s]]);
+        assert_true(view_slot_node(v, s) < 0 || v->alive[view_slot_node(v, s)]);
 }
 
 static void open_random(struct view *v, struct view *twin, struct rng *rng)
@@ -836,7 +841,7 @@ static void test_view_who_is_born_takes_over_who_dies_later_or_in_the_same_view(
         }
         assert_int_equal(v.rank[1].node, 3);
         assert_int_equal(v.rank[1].state, RANK_RUNNING);
-        assert_int_equal(v.home[1], 3);
+        assert_int_equal(view_slot_node(&v, 1), 3);
         assert_false(v.spare_free[3]);
         view_fini(&v);
     }
@@ -851,7 +856,7 @@ static void test_view_ranks_that_were_given_up_stay_dead(void **state)
     kill_node(&v, 1);
     bear(&v, 3);
     assert_int_equal(v.rank[1].state, RANK_DEAD);
-    assert_int_equal(v.home[1], -1);
+    assert_int_equal(view_slot_node(&v, 1), -1);
     assert_true(v.spare_free[3]);
     view_fini(&v);
 }
@@ -876,7 +881,7 @@ static void test_view_who_was_born_is_a_spare_like_any_other(void **state)
             kill_node(&v, victim);
             kill_node(&w, victim);
             for (int s = 0; s < nodes; s++) {
-                assert_int_equal(v.home[s], w.home[s]);
+                assert_int_equal(view_slot_node(&v, s), view_slot_node(&w, s));
                 for (unsigned c = 0; c < CLASSES; c++) {
                     const struct view_copyset *g = &v.copyset[copyset_of(s, c)], *h = &w.copyset[copyset_of(s, c)];
                     assert_int_equal(g->copies, h->copies);
