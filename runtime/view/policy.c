@@ -68,6 +68,9 @@ void policy_begin(struct view *v)
 void policy_replace(struct view *v, int node, int spare)
 {
     for (int place = 0; place < v->nodes; place++)
+        if (v->ring[place] == spare)
+            return; /* it has a place by another slot */
+    for (int place = 0; place < v->nodes; place++)
         if (v->ring[place] == node)
             v->ring[place] = spare;
 }
@@ -324,7 +327,7 @@ static int spare_apart(const struct view *v, int node, int spare)
 int policy_spare(const struct view *v, int node)
 {
     int best = -1, best_apart = 0;
-    for (int m = v->nodes; m < members(v); m++) {
+    for (int m = 0; m < members(v); m++) {
         int apart = v->spare_free[m] && v->alive[m] ? spare_apart(v, node, m) : -1;
         if (apart >= 0 && (best < 0 || apart > best_apart)) {
             best = m;

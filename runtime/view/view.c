@@ -221,16 +221,68 @@ static void rank_died(const struct view *v, struct view_rank *k, int signal)
     k->death = (struct view_death){.times = k->death.times + 1, .epoch = v->epoch, .node = k->node, .signal = signal};
 }
 
-static bool starts_again(const struct view *v)
+/* Its next process: on that node. */
+static void rank_begins(const struct view *v, struct view_rank *k, int node)
+{
+    k->node = node;
+    k->incarnation++;
+    k->joined = v->epoch;
+    k->doubted = 0;
+}
+
+bool view_ranks_begin_again(const struct view *v)
 {
     return v->policy == VIEW_SUBSTITUTE && !v->needs_all;
+}
+
+/* One of the nodes that run ranks of the slot, -1: none does. Its own, if that is one. */
+static int node_of_ranks(const struct view *v, int slot)
+{
+    int first = -1;
+    for (int r = 0; r < v->ranks; r++) {
+        const struct view_rank *k = &v->rank[r];
+        if (k->slot != slot || k->state != RANK_RUNNING)
+            continue;
+        if (k->node == v->home[slot])
+            return k->node;
+        first = first < 0 ? k->node : first;
+    }
+    return first;
+}
+
+static bool is_anybodys(const struct view *v, int node)
+{
+    for (int s = 0; s < v->nodes; s++)
+        if (v->home[s] == node)
+            return true;
+    for (int r = 0; r < v->ranks; r++)
+        if (v->rank[r].state == RANK_RUNNING && v->rank[r].node == node)
+            return true;
+    return false;
+}
+
+/* The slot goes where ranks of it run, when the last has left its node. A copy that is on the new one is to be the primary, which comes of making the
+ * copies equal; and who makes them equal already would hand them over to another node: it begins again. */
+static void slot_follows(struct view *v, int slot)
+{
+    int before = v->home[slot], now = node_of_ranks(v, slot);
+    if (now < 0 || now == before)
+        return;
+    v->home[slot] = now;
+    if (!is_anybodys(v, before))
+        policy_replace(v, before, now);
+    for (unsigned c = 0; c < CLASSES; c++) {
+        struct view_copyset *g = &v->copyset[copyset_of(slot, c)];
+        if (g->copies > 0 && (g->mode == COPYSET_REPAIR || view_copy_at(g, now) > 0))
+            copyset_set_mode(v, g, COPYSET_REPAIR);
+    }
 }
 
 /* Give the ranks that ran on a dead node another one, or none. */
 static void ranks_of_dead_node(struct view *v, int node)
 {
     bool any = view_node_takes_part(v, node);
-    int spare = any && starts_again(v) ? policy_spare(v, node) : -1;
+    int spare = any && view_ranks_begin_again(v) ? policy_spare(v, node) : -1;
     if (spare >= 0) {
         v->spare_free[spare] = false;
         policy_replace(v, node, spare);
@@ -244,15 +296,14 @@ static void ranks_of_dead_node(struct view *v, int node)
             continue;
         if (!k->left)
             rank_died(v, k, 0);
-        if (k->left || spare < 0) {
+        if (k->left || spare < 0)
             rank_leave(k, k->left ? RANK_DONE : RANK_DEAD);
-        } else {
-            k->node = spare;
-            k->incarnation++;
-            k->joined = v->epoch;
-            k->doubted = 0;
-        }
+        else
+            rank_begins(v, k, spare);
     }
+    for (int i = 0; i < v->nodes; i++)
+        if (v->home[i] == spare && node_of_ranks(v, i) >= 0) /* ranks of it may be elsewhere */
+            v->home[i] = node_of_ranks(v, i);
     if (any && v->policy == VIEW_ABORT)
         stop(v, 137, "node %d died", node);
 }
@@ -284,6 +335,7 @@ static void rank_dead(struct view *v, const struct view_event *e)
     struct view_rank *k = &v->rank[e->a];
     if (k->left) {
         rank_leave(k, RANK_DONE);
+        slot_follows(v, k->slot);
         return;
     }
     int signal = e->c ? (int)e->c : SIGNAL_HIDDEN;
@@ -291,14 +343,32 @@ static void rank_dead(struct view *v, const struct view_event *e)
     char did[SIGNAL_DID];
     if (v->policy == VIEW_ABORT)
         stop(v, signal_code(signal), "rank %d %s", (int)e->a, signal_did(signal, did, sizeof did));
-    if (starts_again(v) && k->restarts < VIEW_MAX_RESTARTS) {
+    if (view_ranks_begin_again(v) && k->restarts < VIEW_MAX_RESTARTS) {
         k->restarts++;
-        k->incarnation++;
-        k->joined = v->epoch;
-        k->doubted = 0;
+        rank_begins(v, k, k->node);
     } else {
         rank_leave(k, RANK_DEAD);
+        slot_follows(v, k->slot);
     }
+}
+
+static void rank_moved(struct view *v, const struct view_event *e)
+{
+    if (!is_current(v, e))
+        return;
+    struct view_rank *k = &v->rank[e->a];
+    if (k->left || !view_ranks_begin_again(v)) {
+        rank_dead(v, &(struct view_event){.type = VIEW_RANK_DEAD, .a = e->a, .b = e->b});
+        return;
+    }
+    int from = k->node, to = e->c < (uint32_t)members(v) && v->alive[e->c] ? (int)e->c : from;
+    rank_begins(v, k, to);
+    if (to == from)
+        return;
+    k->moved = (struct view_moved){k->moved.times + 1, v->epoch, from, view_moved_order(e->d)};
+    v->spare_free[to] = false;
+    slot_follows(v, k->slot);
+    v->spare_free[from] = !is_anybodys(v, from);
 }
 
 static void rank_done(struct view *v, const struct view_event *e)
@@ -306,6 +376,7 @@ static void rank_done(struct view *v, const struct view_event *e)
     if (!is_current(v, e))
         return;
     rank_leave(&v->rank[e->a], RANK_DONE);
+    slot_follows(v, v->rank[e->a].slot);
     if (e->c != 0)
         stop(v, (int)e->c, "rank %d ended with exit code %d", (int)e->a, (int)e->c);
 }
@@ -389,14 +460,15 @@ static void check_finished(struct view *v)
 
 bool view_event_doubts(const struct view_event *e, struct life writer)
 {
-    return (e->type == VIEW_RANK_DEAD || (e->type == VIEW_RANK_DOUBT && !e->d) ||
-            (e->type == VIEW_RANK_DONE && e->d)) &&
+    return (e->type == VIEW_RANK_DEAD || (e->type == VIEW_RANK_DOUBT && !e->d) || (e->type == VIEW_RANK_DONE && e->d) ||
+            (e->type == VIEW_RANK_MOVED && !view_moved_complete(e->d))) &&
            life_equal(view_event_life(e), writer);
 }
 
 bool view_event_fences(const struct view_event *e, struct life writer)
 {
-    return view_event_doubts(e, writer) || (e->type == VIEW_RANK_DOUBT && life_equal(view_event_life(e), writer));
+    return view_event_doubts(e, writer) ||
+           ((e->type == VIEW_RANK_DOUBT || e->type == VIEW_RANK_MOVED) && life_equal(view_event_life(e), writer));
 }
 
 /* A writer died: what it was writing may be in one copy and not in the others. */
@@ -418,6 +490,9 @@ static void apply_one(struct view *v, const struct view_event *e)
         break;
     case VIEW_RANK_DONE:
         rank_done(v, e);
+        break;
+    case VIEW_RANK_MOVED:
+        rank_moved(v, e);
         break;
     case VIEW_RANK_LEFT:
         if (is_current(v, e))
@@ -518,7 +593,7 @@ static bool ends_job(const struct view *v, int node)
     for (int r = 0; r < v->ranks && !others; r++)
         others = v->rank[r].state == RANK_RUNNING && v->rank[r].node != node;
     return v->policy == VIEW_ABORT || (v->needs_all && !v->survives) ||
-           (!others && !(starts_again(v) && policy_spare(v, node) >= 0));
+           (!others && !(view_ranks_begin_again(v) && policy_spare(v, node) >= 0));
 }
 
 enum view_stake view_stake(const struct view *v, int node, unsigned used)

@@ -17,6 +17,18 @@
  * A node may be born later, under the next of the ids for which there is room: it is a free spare from that view on, like one that was there
  * from the start; what lacks copies then has them placed there in this same view. Ranks that were given up before stay dead.
  *
+ * A rank *moves* when its process has ended on one node so that its next life begins on another one (VIEW_RANK_MOVED, by
+ * the agent on whose node it ended). That is no failure: no death and no restart is counted, and a rank may move as often
+ * as it likes. To its data it is the end of a writer, as a death is, unless the process had nothing on its way when it
+ * ended and said so. The ranks of a slot move one by one; the slot stays with its node until the last of them has gone,
+ * and its data stay where they are. A node that nobody is left on is a free spare. What else may come to be:
+ *   - the target is dead by this view, or none: the next life begins on the node where the rank was, which also counts
+ *     for no restart, as the process has ended;
+ *   - the rank's node is dead by this view, or another event has ended this life: the rank has had its next life, and
+ *     the event says nothing;
+ *   - the rank had left: it is done;
+ *   - processes of this job are not started again: the end is a death like any other.
+ *
  *                     a writer dies or gives up; a copy is missing         all copies are whole and equal again
  *   DIRECT ─────────────────────────────────────────────────────► REPAIR ────────────────────────► DIRECT
  *                                                                  │      ▲ (VIEW_RESTORED, by the primary)
@@ -77,6 +89,12 @@ struct view_rank {
         int node;       /* where it ran */
         int signal;     /* what killed it (base/signals.h: SIGNAL_HIDDEN), 0: its node died */
     } death;
+    struct view_moved {
+        int times;
+        uint64_t epoch; /* of the last time; 0: never */
+        int from;       /* where it ran before */
+        uint32_t order; /* number of that move in its plan */
+    } moved;
 };
 
 struct view {
@@ -129,9 +147,24 @@ enum view_event_type {
     VIEW_RANK_DOUBT =
         21, /* a rank, b incarnation: it lives, and gave up 1 + c operations that may still come, and, unless d is 1, be in
              * some copies only */
-    VIEW_DECLINED = 22, /* a node: it has no memory for the copies that are being filled there, or for further ones */
-    VIEW_NEEDS = 23,    /* a: control.h's CONTROL_NEEDS */
+    VIEW_DECLINED = 22,   /* a node: it has no memory for the copies that are being filled there, or for further ones */
+    VIEW_NEEDS = 23,      /* a: control.h's CONTROL_NEEDS */
+    VIEW_RANK_MOVED = 24, /* a rank, b incarnation: its process has ended, c node of the next one, d view_moved_word */
 };
+
+/* d of VIEW_RANK_MOVED. complete: all that the process had begun was complete in all copies when it ended. */
+static inline uint64_t view_moved_word(bool complete, uint32_t order)
+{
+    return (uint64_t)order << 1 | complete;
+}
+static inline bool view_moved_complete(uint64_t word)
+{
+    return word & 1;
+}
+static inline uint32_t view_moved_order(uint64_t word)
+{
+    return (uint32_t)(word >> 1);
+}
 
 struct view_event {
     uint32_t type, a, b, c;
@@ -168,6 +201,8 @@ static inline struct life view_life(const struct view *v, int rank)
 }
 /* The node that runs the slot's ranks, or, while they move from one to another, some of them: there its data belong. -1: nobody runs them. */
 int view_slot_node(const struct view *v, int slot);
+/* Are processes of this job begun again? Only such ranks move. */
+bool view_ranks_begin_again(const struct view *v);
 /* Does the rank take part in collectives? */
 bool view_rank_takes_part(const struct view *v, int rank);
 /* Does the node run a rank that takes part in collectives? */
