@@ -63,6 +63,9 @@ struct client_env {
     void (*move)(void *user);
     /* The segment is about to be unmapped. NULL: nobody wants to know. */
     void (*leaving)(void *user, const struct keel_segment *segment);
+    /* The rank was released, and this is a point at which it may end so that its next life begins elsewhere (move.h). NULL: it
+     * goes on. The client's lock is not held. */
+    void (*moves)(void *user);
 };
 
 enum { SEQ_SLOTS = 256 }; /* hash of messages that wait for an answer */

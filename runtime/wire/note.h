@@ -73,11 +73,16 @@ struct intent_page {
     alignas(64) _Atomic uint32_t asked;
     /* Written by the agent: of what this rank has told about segments the last that all agents know, KNOWN_MADE or KNOWN_ENDED. */
     alignas(64) _Atomic uint64_t known;
+    /* Written by the agent: the process is to end, so that the rank's next life begins on another node (client/move.h). */
+    _Atomic uint32_t released;
     /* What lasts: written by the rank, read by the agent about twice a second. */
     alignas(64) struct wait_note wait[WAIT_NOTES];
     _Atomic uint32_t behinds; /* of those below so many are in use; one more than there are: some have no place */
     struct behind behind[BEHIND_MAX];
     /* Written by the rank's process when it ends by exit: 1 + its code; 0: it lives, or ended in another way. */
     _Atomic uint32_t ended;
+    /* Written by the rank's process. Points of its program at which it could have ended since it was released; and the last thing
+     * that it does when it ends at one: 1, all that it has begun is complete in all copies. */
+    _Atomic uint32_t move_points, moved;
 };
 #endif

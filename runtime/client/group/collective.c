@@ -14,6 +14,7 @@
 #include "runtime/client/progress.h"
 #include "runtime/client/segment/segment.h"
 #include "runtime/client/group/collective.h"
+#include "runtime/client/move.h"
 
 enum { COLLECTIVE_BYTES_MAX = 64 * 1024, MEMORY_AGAIN_MS = 1 };
 
@@ -106,6 +107,7 @@ keel_status collective_run(struct client *c, const struct engine_call *call)
     status = run_locked(c, &mine);
     pthread_mutex_unlock(&c->lock);
     FAULT_POINT("rank.barrier_left");
+    move_point(c);
     return status;
 }
 

@@ -70,8 +70,8 @@ static void e_copy(void *u, void *d, const void *s, size_t n)
     (void)u;
     memcpy(d, s, n);
 }
-static const struct client_env env = {NULL,   e_now,  e_sleep, e_yield, e_request, e_unmap, e_tell,
-                                      e_gone, e_copy, 0,       0,       NULL,      NULL,    NULL};
+static const struct client_env env = {NULL,   e_now, e_sleep, e_yield, e_request, e_unmap, e_tell, e_gone,
+                                      e_copy, 0,     0,       NULL,    NULL,      NULL,    NULL};
 struct keel_segment *triple, *shadow;
 
 void client_open(void)
