@@ -9,15 +9,15 @@
 json_t *settings_encode(const struct job_settings *s)
 {
     int domains = s->copies.levels * settings_ids(s);
-    return json_pack("{s:i, s:i, s:i, s:i, s:o, s:i, s:b, s:b, s:i, s:i, s:i, s:o, s:i, s:b, s:o, s:i, s:i, s:i, s:I, "
-                     "s:I}",
-                     "nodes", s->nodes, "spares", s->spares, "room", s->room, "ranks", s->ranks, "rank_node",
-                     codec_ints(s->rank_node, s->ranks), "on_failure", (int)s->on_failure, "degrade_asked",
-                     (int)s->degrade_asked, "secure", (int)s->secure, "provider", (int)s->provider, "probe",
-                     (int)s->probe, "topology", (int)s->topology, "edges", codec_ints(s->edges, 2 * s->edge_count),
-                     "copies_at", (int)s->copies.at, "hosts_told", (int)s->copies.hosts_told, "domains",
-                     codec_ints(s->copies.domain, domains), "silence", s->silence_ms, "stopped", s->stopped_ms, "late",
-                     s->late_ms, "range_base", (json_int_t)s->range.base, "range_bytes", (json_int_t)s->range.bytes);
+    json_t *m = json_pack("{s:i, s:i, s:i, s:i, s:o, s:o, s:o, s:I, s:I}", "nodes", s->nodes, "spares", s->spares,
+                          "room", s->room, "ranks", s->ranks, "rank_node", codec_ints(s->rank_node, s->ranks), "edges",
+                          codec_ints(s->edges, 2 * s->edge_count), "domains", codec_ints(s->copies.domain, domains),
+                          "range_base", (json_int_t)s->range.base, "range_bytes", (json_int_t)s->range.bytes);
+#define PUT_NUMBER(member, key, low, high) json_object_set_new(m, key, json_integer(s->member));
+#define PUT_FLAG(member, key) json_object_set_new(m, key, json_boolean(s->member));
+#define PUT_CHOICE(member, key, last) json_object_set_new(m, key, json_integer((int)s->member));
+    JOB_SETTINGS_LIST(PUT_NUMBER, PUT_FLAG, PUT_CHOICE)
+    return m;
 }
 
 static bool range(const json_t *object, struct address_range *out)
@@ -47,50 +47,51 @@ static bool yes_or_no(const json_t *object, const char *key, bool *out)
     return json_is_boolean(value);
 }
 
-/* As many numbers as there are nodes, for each level. */
-static bool copies(const json_t *object, int members, struct copy_rule *out)
+static bool one_values(struct job_settings *s, const json_t *object)
 {
-    const json_t *domains = json_object_get(object, "domains");
-    size_t n = json_array_size(domains);
-    int at;
-    if (!number(object, "copies_at", COPIES_AT_HALF, COPIES_AT_NEXT, &at) ||
-        !yes_or_no(object, "hosts_told", &out->hosts_told) || !json_is_array(domains) || n % (size_t)members ||
-        n / (size_t)members > DOMAIN_LEVELS_MAX)
+    int choice;
+#define TAKE_NUMBER(member, key, low, high)                                                                            \
+    if (!number(object, key, low, high, &s->member))                                                                   \
         return false;
-    out->at = (enum copies_at)at;
+#define TAKE_FLAG(member, key)                                                                                         \
+    if (!yes_or_no(object, key, &s->member))                                                                           \
+        return false;
+#define TAKE_CHOICE(member, key, last)                                                                                 \
+    if (!number(object, key, 0, last, &choice))                                                                        \
+        return false;                                                                                                  \
+    s->member = (__typeof__(s->member))choice;
+    JOB_SETTINGS_LIST(TAKE_NUMBER, TAKE_FLAG, TAKE_CHOICE)
+    return true;
+}
+
+/* As many numbers as there are nodes, for each level. */
+static bool domains(const json_t *object, int members, struct copy_rule *out)
+{
+    const json_t *list = json_object_get(object, "domains");
+    size_t n = json_array_size(list);
+    if (!json_is_array(list) || n % (size_t)members || n / (size_t)members > DOMAIN_LEVELS_MAX)
+        return false;
     out->levels = (int)(n / (size_t)members);
     out->domain = pm_alloc((n ? n : 1) * sizeof *out->domain);
-    return codec_to_ints(domains, out->domain, (int)n, 0, 2 * LAYOUT_MAX_NODES - 1);
+    return codec_to_ints(list, out->domain, (int)n, 0, 2 * LAYOUT_MAX_NODES - 1);
 }
 
 bool settings_decode(struct job_settings *s, const json_t *object)
 {
     *s = (struct job_settings){0};
     const json_t *edges = json_object_get(object, "edges");
-    int on_failure, provider, probe, topology;
     if (!number(object, "nodes", 1, LAYOUT_MAX_NODES, &s->nodes) ||
         !number(object, "spares", 0, LAYOUT_MAX_NODES, &s->spares) ||
         !number(object, "room", 0, LAYOUT_MAX_NODES, &s->room) ||
-        !number(object, "ranks", 1, LAYOUT_MAX_RANKS, &s->ranks) ||
-        !number(object, "on_failure", VIEW_SUBSTITUTE, VIEW_ABORT, &on_failure) ||
-        !yes_or_no(object, "degrade_asked", &s->degrade_asked) || !yes_or_no(object, "secure", &s->secure) ||
-        !number(object, "provider", PROVIDER_TCP, PROVIDER_AUTO, &provider) ||
-        !number(object, "probe", PROBE_AUTO, PROBE_OFI, &probe) ||
-        !number(object, "topology", MEMBER_RING, MEMBER_FILE, &topology) ||
-        !number(object, "silence", SILENCE_MIN_MS, SILENCE_MAX_MS, &s->silence_ms) ||
-        !number(object, "stopped", STOPPED_NEVER_MS, STOPPED_MAX_MS, &s->stopped_ms) ||
-        !number(object, "late", 1, LATE_MAX_MS, &s->late_ms) || !range(object, &s->range) || !json_is_array(edges) ||
-        json_array_size(edges) % 2 || json_array_size(edges) > 2 * (size_t)LAYOUT_MAX_NODES * WATCHERS_MAX)
+        !number(object, "ranks", 1, LAYOUT_MAX_RANKS, &s->ranks) || !one_values(s, object) ||
+        !range(object, &s->range) || !json_is_array(edges) || json_array_size(edges) % 2 ||
+        json_array_size(edges) > 2 * (size_t)LAYOUT_MAX_NODES * WATCHERS_MAX)
         return false;
-    s->on_failure = (enum view_policy)on_failure;
-    s->provider = (enum provider_choice)provider;
-    s->probe = (enum probe_choice)probe;
-    s->topology = (enum member_topology)topology;
     int values = (int)json_array_size(edges);
     s->rank_node = pm_alloc((size_t)s->ranks * sizeof *s->rank_node);
     s->edges = pm_alloc((size_t)(values ? values : 1) * sizeof *s->edges);
     s->edge_count = values / 2;
-    return copies(object, settings_ids(s), &s->copies) &&
+    return domains(object, settings_ids(s), &s->copies) &&
            codec_to_ints(json_object_get(object, "rank_node"), s->rank_node, s->ranks, 0, s->nodes - 1) &&
            codec_to_ints(edges, s->edges, values, 0, s->nodes + s->spares - 1);
 }

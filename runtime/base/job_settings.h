@@ -63,6 +63,22 @@ struct job_settings {
     struct address_range range;
 };
 
+/* The settings of one value, as they travel: member, key, and which values it may have (FLAG: yes or no; CHOICE: an enum, from 0 to the last).
+ * Whatever writes, reads or tests settings goes through this list, so that a member with its line here reaches every agent; sizes and arrays are
+ * pm/wire/settings.c's. */
+#define JOB_SETTINGS_LIST(NUMBER, FLAG, CHOICE)                                                                        \
+    CHOICE(on_failure, "on_failure", VIEW_ABORT)                                                                       \
+    FLAG(degrade_asked, "degrade_asked")                                                                               \
+    FLAG(secure, "secure")                                                                                             \
+    CHOICE(provider, "provider", PROVIDER_AUTO)                                                                        \
+    CHOICE(probe, "probe", PROBE_OFI)                                                                                  \
+    CHOICE(topology, "topology", MEMBER_FILE)                                                                          \
+    CHOICE(copies.at, "copies_at", COPIES_AT_NEXT)                                                                     \
+    FLAG(copies.hosts_told, "hosts_told")                                                                              \
+    NUMBER(silence_ms, "silence", SILENCE_MIN_MS, SILENCE_MAX_MS)                                                      \
+    NUMBER(stopped_ms, "stopped", STOPPED_NEVER_MS, STOPPED_MAX_MS)                                                    \
+    NUMBER(late_ms, "late", 1, LATE_MAX_MS)
+
 /* Node ids: what is kept for each node is kept for so many. */
 static inline int settings_ids(const struct job_settings *s)
 {

@@ -88,7 +88,8 @@ static void test_settings_lack_nothing(void **state)
         assert_false(is_taken(less));
         json_decref(less);
     }
-    assert_int_equal(json_object_size(object), 20);
+#define ONE(...) +1
+    assert_int_equal(json_object_size(object), 9 JOB_SETTINGS_LIST(ONE, ONE, ONE));
     json_decref(object);
     assert_false(is_taken(NULL));
 }
@@ -109,6 +110,31 @@ static void test_settings_are_in_range(void **state)
         assert_false(is_taken(object));
         json_decref(object);
     }
+}
+
+/* The one member that differs from all others arrives, and its first value that is none does not. */
+#define ARRIVES(member, key, value, beyond)                                                                            \
+    {                                                                                                                  \
+        struct job_settings s = all, got;                                                                              \
+        s.member = (value);                                                                                            \
+        json_t *object = settings_encode(&s);                                                                          \
+        assert_true(settings_decode(&got, object));                                                                    \
+        assert_true(got.member == s.member);                                                                           \
+        settings_free(&got);                                                                                           \
+        json_object_set_new(object, key, beyond);                                                                      \
+        assert_false(is_taken(object));                                                                                \
+        json_decref(object);                                                                                           \
+    }
+#define NUMBER_ARRIVES(member, key, low, high)                                                                         \
+    ARRIVES(member, key, low, json_integer((low)-1)) ARRIVES(member, key, high, json_integer((high) + 1))
+#define FLAG_ARRIVES(member, key) ARRIVES(member, key, false, json_integer(0)) ARRIVES(member, key, true, json_null())
+#define CHOICE_ARRIVES(member, key, last)                                                                              \
+    ARRIVES(member, key, 0, json_integer(-1)) ARRIVES(member, key, last, json_integer((last) + 1))
+
+static void test_settings_each_of_the_list_arrives_alone(void **state)
+{
+    (void)state;
+    JOB_SETTINGS_LIST(NUMBER_ARRIVES, FLAG_ARRIVES, CHOICE_ARRIVES)
 }
 
 static void test_settings_name_nodes_that_there_are(void **state)
@@ -145,6 +171,7 @@ int main(void)
         cmocka_unit_test(test_settings_arrive_as_they_were),
         cmocka_unit_test(test_settings_lack_nothing),
         cmocka_unit_test(test_settings_are_in_range),
+        cmocka_unit_test(test_settings_each_of_the_list_arrives_alone),
         cmocka_unit_test(test_settings_name_nodes_that_there_are),
     };
     return cmocka_run_group_tests_name("settings", tests, NULL, NULL);
