@@ -8,7 +8,7 @@
  *   coll.h       groups and their collectives, between ranks
  *   hall.h       messages to ranks of the same node
  *   direct.h     connections to ranks of others
- *   job.c, public*.c  the process's instance and its entry points
+ *   job.c, api/public_*.c  the process's instance and its entry points
  *
  * One mutex (lock) covers links and operations. Same-node access to unreplicated segments, and same-node gets, take none. */
 #ifndef KEEL_CLIENT_CLIENT_H

@@ -1,4 +1,4 @@
-/* One-sided calls on an instance: what libkeel's public calls do when the fast path of public.c does not hold. */
+/* One-sided calls on an instance: what libkeel's public calls do when the fast path of public_rma.c does not hold. */
 #include <stdlib.h>
 #include <string.h>
 

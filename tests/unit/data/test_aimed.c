@@ -475,7 +475,7 @@ static void test_aimed_complete_put_leaves_no_doubt(void **state)
             assert_false(d->patch.torn);
 }
 
-/* a local compare-and-swap (public.c: keel_compare_swap on an unreplicated part) against accumulates. The first one goes to the
+/* a local compare-and-swap (public_rma.c: keel_compare_swap on an unreplicated part) against accumulates. The first one goes to the
  * agent, which so learns of them. */
 
 /* the path to one copy is down; who has a note at the other copy waits behind who has none. */

@@ -1,0 +1,206 @@
+/* The public calls on groups but the collectives that move data, on the process's instance. */
+#include "collectives/group.h"
+#include "runtime/base/export.h"
+#include "runtime/client/api/public_int.h"
+#include "runtime/client/job/process.h"
+#include "runtime/client/op/rma.h"
+#include "runtime/client/progress.h"
+
+_Static_assert((int)KEEL_GROUP_AND == (int)ENGINE_AND && (int)KEEL_GROUP_MAX == (int)ENGINE_MAX,
+               "the public numbers are the inner ones");
+
+/* A handle is the group's place in memory and, in the bits that no address has, how often that place was used before: so
+ * what was freed is not taken for what is there now. */
+enum { HANDLE_SHIFT = 48 };
+_Static_assert(sizeof(uintptr_t) == 8, "addresses have bits to spare");
+
+keel_group *public_group_of(const keel_group *handle)
+{
+    uintptr_t bits = (uintptr_t)handle;
+    // NOLINTNEXTLINE(performance-no-int-to-ptr)
+    keel_group *g = (keel_group *)(bits & (((uintptr_t)1 << HANDLE_SHIFT) - 1));
+    return g && g->generation == bits >> HANDLE_SHIFT ? g : NULL;
+}
+
+/* What a call has made becomes the caller's handle. */
+static keel_status give(keel_status status, keel_group **group)
+{
+    if (status == KEEL_OK && *group) // NOLINTNEXTLINE(performance-no-int-to-ptr)
+        *group = (keel_group *)((uintptr_t)*group | (uintptr_t)(*group)->generation << HANDLE_SHIFT);
+    return status;
+}
+
+static keel_status none(keel_group **group)
+{
+    if (group)
+        *group = NULL;
+    return public_wrong();
+}
+
+KEEL_EXPORT keel_group *keel_group_world(void)
+{
+    return process_client.ready ? process_client.coll.world : NULL;
+}
+
+KEEL_EXPORT keel_group *keel_group_node(void)
+{
+    return process_client.ready ? process_client.coll.node : NULL;
+}
+
+KEEL_EXPORT keel_status keel_group_create(const int *ranks, int n, uint64_t tag, keel_group **group)
+{
+    return group ? give(coll_create(&process_client, ranks, n, tag, group), group) : none(group);
+}
+
+KEEL_EXPORT keel_status keel_group_split(keel_group *parent, int colour, int key, keel_group **group)
+{
+    keel_group *g = public_group_of(parent);
+    return g && group ? give(coll_split(g, colour, key, group), group) : none(group);
+}
+
+KEEL_EXPORT keel_status keel_group_shrink(keel_group *group, keel_group **survivors)
+{
+    keel_group *g = public_group_of(group);
+    return g && survivors ? give(coll_shrink(g, survivors), survivors) : none(survivors);
+}
+
+KEEL_EXPORT keel_status keel_group_shrink_among(keel_group *group, const int *members, int n, keel_group **survivors)
+{
+    keel_group *g = public_group_of(group);
+    return g && survivors ? give(coll_shrink_among(g, members, n, survivors), survivors) : none(survivors);
+}
+
+KEEL_EXPORT keel_status keel_group_revoke(keel_group *group)
+{
+    keel_group *g = public_group_of(group);
+    return g ? coll_revoke(g) : public_wrong();
+}
+
+KEEL_EXPORT keel_status keel_group_patience(keel_group *group, bool waits)
+{
+    keel_group *g = public_group_of(group);
+    keel_status status = g ? coll_check(g->client, g) : public_wrong();
+    if (status == KEEL_OK)
+        g->patient = waits;
+    return status;
+}
+
+KEEL_EXPORT keel_status keel_group_free(keel_group *group)
+{
+    keel_group *g = public_group_of(group);
+    if (g)
+        return coll_group_free(g);
+    return group || !process_client.ready ? public_wrong() : KEEL_OK;
+}
+
+bool public_group_is(const keel_group *g)
+{
+    return g && !g->freed;
+}
+
+bool public_group_is_here(const keel_group *g)
+{
+    return public_group_is(g) && g->client->ready;
+}
+
+bool public_group_root_is_me(const keel_group *g, int root)
+{
+    return public_group_is(g) && group_member_of(g->ranks, g->client->rank) == root;
+}
+
+KEEL_EXPORT int keel_group_size(const keel_group *group)
+{
+    group = public_group_of(group);
+    return public_group_is_here(group) ? group_size(group->ranks) : 0;
+}
+
+KEEL_EXPORT int keel_group_rank(const keel_group *group)
+{
+    group = public_group_of(group);
+    return public_group_is_here(group) && group->engine ? group_member_of(group->ranks, group->client->rank) : -1;
+}
+
+KEEL_EXPORT int keel_group_to_world(const keel_group *group, int member)
+{
+    group = public_group_of(group);
+    return public_group_is_here(group) ? group_rank(group->ranks, member) : -1;
+}
+
+KEEL_EXPORT int keel_group_from_world(const keel_group *group, int rank)
+{
+    group = public_group_of(group);
+    return public_group_is_here(group) ? group_member_of(group->ranks, rank) : -1;
+}
+
+KEEL_EXPORT int keel_group_stopped(const keel_group *group)
+{
+    group = public_group_of(group);
+    if (!public_group_is_here(group) || !group->engine)
+        return -1;
+    int blamed = engine_blamed(group->engine);
+    return blamed < 0 && group->unfinished ? group->unfinished->blamed : blamed;
+}
+
+KEEL_EXPORT bool keel_group_alive(const keel_group *group, int member)
+{
+    group = public_group_of(group);
+    if (!public_group_is_here(group) || group_rank(group->ranks, member) < 0)
+        return false;
+    client_lock(group->client);
+    coll_see_views(group->client, group->client->env.now(group->client->env.user));
+    bool lives = coll_member_lives(group, member);
+    pthread_mutex_unlock(&group->client->lock);
+    return lives;
+}
+
+/* The ranks of a that are in b (or are not), appended. */
+static void pick(const struct group *a, const struct group *b, bool in, int *ranks, int *n)
+{
+    for (int m = 0; m < group_size(a); m++)
+        if ((group_member_of(b, group_rank(a, m)) >= 0) == in)
+            ranks[(*n)++] = group_rank(a, m);
+}
+
+KEEL_EXPORT keel_status keel_group_union(const keel_group *a, const keel_group *b, int *ranks, int *n)
+{
+    a = public_group_of(a);
+    b = public_group_of(b);
+    if (!public_group_is_here(a) || !public_group_is_here(b) || !ranks || !n)
+        return public_wrong();
+    *n = 0;
+    for (int m = 0; m < group_size(a->ranks); m++)
+        ranks[(*n)++] = group_rank(a->ranks, m);
+    pick(b->ranks, a->ranks, false, ranks, n);
+    return KEEL_OK;
+}
+
+KEEL_EXPORT keel_status keel_group_difference(const keel_group *a, const keel_group *b, int *ranks, int *n)
+{
+    a = public_group_of(a);
+    b = public_group_of(b);
+    if (!public_group_is_here(a) || !public_group_is_here(b) || !ranks || !n)
+        return public_wrong();
+    *n = 0;
+    pick(a->ranks, b->ranks, false, ranks, n);
+    return KEEL_OK;
+}
+
+KEEL_EXPORT keel_status keel_group_fence(const keel_group *group)
+{
+    const keel_group *g = public_group_of(group);
+    keel_status first = public_group_is_here(g) ? KEEL_OK : public_wrong();
+    for (int m = 0; first != KEEL_ERR_ARG && public_group_is_here(g) && m < group_size(g->ranks); m++) {
+        keel_status status = rma_fence(g->client, group_rank(g->ranks, m));
+        first = first == KEEL_OK ? status : first;
+    }
+    return first;
+}
+
+KEEL_EXPORT keel_status keel_group_agree(keel_group *group, keel_group_op op, uint64_t value, uint64_t *result)
+{
+    group = public_group_of(group);
+    struct engine_call call = {.kind = ENGINE_AGREE, .agree = (enum engine_agree)op, .value = value};
+    if (!result || !group || (unsigned)op > KEEL_GROUP_MAX)
+        return public_wrong();
+    return coll_run(group, &call, result);
+}
