@@ -8,7 +8,7 @@
  *            keel_finalize: each is left out once the job's view says so. Keel makes progress inside its calls only.
  *  errors    KEEL_ERR_ARG: an argument is wrong, or the group was freed (whatever was made since); KEEL_ERR_STATE: before keel_init, inside a task, or not
  *            a member (any more); nothing was sent. KEEL_ERR_NOMEM of create, split, shrink, agree: some member had no memory; all that live are told, and
- *            nothing is left. KEEL_ERR_LIMIT: this member had none for the last such call either, and that one is not over everywhere; it alone is
+ *            nothing is left. KEEL_ERR_LIMIT: this member had none for the last such call either, and that one is not over everywhere, or it has none for one more handle; it alone is
  *            told, has begun nothing, and may call again. KEEL_ERR_FENCED, KEEL_ERR_AGENT_GONE as everywhere.
  *            KEEL_ERR_TIMEOUT of create, shrink, agree: the process of a member is stopped (by a signal or a debugger), and has been for
  *            KEEL_TIMEOUT_MS; its rank is said on standard error. The call is not over: the same one (create: with the same list and

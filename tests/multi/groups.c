@@ -340,6 +340,39 @@ static void wrong_groups(keel_group *g)
     EXPECT(keel_group_from_world(g, keel_size()) == -1 && !keel_group_alive(g, members));
 }
 
+/* What is no handle of a group (any more) is an error in every call, and nothing behind it is looked at. */
+static void no_handles(void)
+{
+    keel_group *freed, *later, *none;
+    keel_taskpool *pool;
+    uint64_t value;
+    CHECK(keel_group_split(keel_group_world(), 0, 0, &freed));
+    CHECK(keel_group_free(freed));
+    CHECK(keel_group_split(keel_group_world(), 0, 0, &later)); /* in its memory, it may be */
+    CHECK(keel_taskpool_create(1, &pool));
+    // NOLINTNEXTLINE(performance-no-int-to-ptr)
+    keel_group *far = (keel_group *)(uintptr_t)0x123456789abcdef0u, *near = (keel_group *)(uintptr_t)1;
+    keel_group *wrong[] = {freed, (keel_group *)(void *)pool, (keel_group *)(void *)&value, far, near};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        keel_group *g = wrong[i];
+        EXPECT_STATUS(keel_group_barrier(g), KEEL_ERR_ARG);
+        EXPECT_STATUS(keel_group_sync(g), KEEL_ERR_ARG);
+        EXPECT_STATUS(keel_group_fence(g), KEEL_ERR_ARG);
+        EXPECT_STATUS(keel_group_agree(g, KEEL_GROUP_MAX, 1, &value), KEEL_ERR_ARG);
+        EXPECT_STATUS(keel_group_split(g, 0, 0, &none), KEEL_ERR_ARG);
+        EXPECT_STATUS(keel_group_shrink(g, &none), KEEL_ERR_ARG);
+        EXPECT_STATUS(keel_group_revoke(g), KEEL_ERR_ARG);
+        EXPECT_STATUS(keel_group_patience(g, true), KEEL_ERR_ARG);
+        EXPECT_STATUS(keel_group_free(g), KEEL_ERR_ARG);
+        EXPECT(keel_group_size(g) == 0 && keel_group_rank(g) == -1 && keel_group_stopped(g) == -1);
+        EXPECT(keel_group_to_world(g, 0) == -1 && keel_group_from_world(g, 0) == -1 && !keel_group_alive(g, 0));
+    }
+    EXPECT_STATUS(keel_taskpool_reset((keel_taskpool *)(void *)later), KEEL_ERR_ARG);
+    CHECK(keel_group_barrier(later));
+    CHECK(keel_group_free(later));
+    CHECK(keel_taskpool_free(pool));
+}
+
 /* Of a group 64 requests may be under way; the 65th is refused, and nothing of it is sent. */
 static void limit(void)
 {
@@ -609,6 +642,7 @@ int main(int argc, char **argv)
     everything(world);
     wrong_arguments(world);
     wrong_groups(world);
+    no_handles();
     limit();
     mismatches(world);
     own_blocks(world);

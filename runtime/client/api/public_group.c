@@ -1,6 +1,7 @@
 /* The public calls on groups but the collectives that move data, on the process's instance. */
 #include "collectives/group.h"
 #include "runtime/base/export.h"
+#include "runtime/client/api/living.h"
 #include "runtime/client/api/public_int.h"
 #include "runtime/client/job/process.h"
 #include "runtime/client/op/rma.h"
@@ -9,65 +10,96 @@
 _Static_assert((int)KEEL_GROUP_AND == (int)ENGINE_AND && (int)KEEL_GROUP_MAX == (int)ENGINE_MAX,
                "the public numbers are the inner ones");
 
-/* A handle is the group's place in memory and, in the bits that no address has, how often that place was used before: so
- * what was freed is not taken for what is there now. */
-enum { HANDLE_SHIFT = 48 };
-_Static_assert(sizeof(uintptr_t) == 8, "addresses have bits to spare");
+/* Groups are numbers to the program (living.h). Who cannot have one more has begun nothing. */
+
+static keel_group *world, *node; /* their numbers */
+
+bool public_groups_begin(void)
+{
+    world = living_take(LIVING_GROUP);
+    node = living_take(LIVING_GROUP);
+    living_set(world, process_client.coll.world);
+    living_set(node, process_client.coll.node);
+    return world && node;
+}
 
 keel_group *public_group_of(const keel_group *handle)
 {
-    uintptr_t bits = (uintptr_t)handle;
-    // NOLINTNEXTLINE(performance-no-int-to-ptr)
-    keel_group *g = (keel_group *)(bits & (((uintptr_t)1 << HANDLE_SHIFT) - 1));
-    return g && g->generation == bits >> HANDLE_SHIFT ? g : NULL;
+    return living_find(handle, LIVING_GROUP);
 }
 
-/* What a call has made becomes the caller's handle. */
-static keel_status give(keel_status status, keel_group **group)
+/* What a call has made, or not, gets the number that was taken for it. */
+static keel_status give(keel_status status, keel_group *number, keel_group *made, keel_group **group)
 {
-    if (status == KEEL_OK && *group) // NOLINTNEXTLINE(performance-no-int-to-ptr)
-        *group = (keel_group *)((uintptr_t)*group | (uintptr_t)(*group)->generation << HANDLE_SHIFT);
+    living_set(number, made);
+    if (!made)
+        living_give_back(number);
+    *group = made ? number : NULL;
     return status;
 }
 
-static keel_status none(keel_group **group)
+static keel_status none(keel_status why, keel_group **group)
 {
     if (group)
         *group = NULL;
-    return public_wrong();
+    return why;
 }
 
 KEEL_EXPORT keel_group *keel_group_world(void)
 {
-    return process_client.ready ? process_client.coll.world : NULL;
+    return process_client.ready ? world : NULL;
 }
 
 KEEL_EXPORT keel_group *keel_group_node(void)
 {
-    return process_client.ready ? process_client.coll.node : NULL;
+    return process_client.ready ? node : NULL;
 }
 
 KEEL_EXPORT keel_status keel_group_create(const int *ranks, int n, uint64_t tag, keel_group **group)
 {
-    return group ? give(coll_create(&process_client, ranks, n, tag, group), group) : none(group);
+    if (!group)
+        return public_wrong();
+    keel_group *made = NULL, *number = living_take(LIVING_GROUP);
+    if (!number)
+        return none(KEEL_ERR_LIMIT, group);
+    keel_status status = coll_create(&process_client, ranks, n, tag, &made);
+    return give(status, number, made, group);
 }
 
 KEEL_EXPORT keel_status keel_group_split(keel_group *parent, int colour, int key, keel_group **group)
 {
-    keel_group *g = public_group_of(parent);
-    return g && group ? give(coll_split(g, colour, key, group), group) : none(group);
+    keel_group *g = public_group_of(parent), *made = NULL;
+    if (!g || !group)
+        return none(public_wrong(), group);
+    keel_group *number = living_take(LIVING_GROUP);
+    if (!number)
+        return none(KEEL_ERR_LIMIT, group);
+    keel_status status = coll_split(g, colour, key, &made);
+    return give(status, number, made, group);
 }
 
 KEEL_EXPORT keel_status keel_group_shrink(keel_group *group, keel_group **survivors)
 {
-    keel_group *g = public_group_of(group);
-    return g && survivors ? give(coll_shrink(g, survivors), survivors) : none(survivors);
+    keel_group *g = public_group_of(group), *made = NULL;
+    if (!g || !survivors)
+        return none(public_wrong(), survivors);
+    keel_group *number = living_take(LIVING_GROUP);
+    if (!number)
+        return none(KEEL_ERR_LIMIT, survivors);
+    keel_status status = coll_shrink(g, &made);
+    return give(status, number, made, survivors);
 }
 
 KEEL_EXPORT keel_status keel_group_shrink_among(keel_group *group, const int *members, int n, keel_group **survivors)
 {
-    keel_group *g = public_group_of(group);
-    return g && survivors ? give(coll_shrink_among(g, members, n, survivors), survivors) : none(survivors);
+    keel_group *g = public_group_of(group), *made = NULL;
+    if (!g || !survivors)
+        return none(public_wrong(), survivors);
+    keel_group *number = living_take(LIVING_GROUP);
+    if (!number)
+        return none(KEEL_ERR_LIMIT, survivors);
+    keel_status status = coll_shrink_among(g, members, n, &made);
+    return give(status, number, made, survivors);
 }
 
 KEEL_EXPORT keel_status keel_group_revoke(keel_group *group)
@@ -88,9 +120,12 @@ KEEL_EXPORT keel_status keel_group_patience(keel_group *group, bool waits)
 KEEL_EXPORT keel_status keel_group_free(keel_group *group)
 {
     keel_group *g = public_group_of(group);
-    if (g)
-        return coll_group_free(g);
-    return group || !process_client.ready ? public_wrong() : KEEL_OK;
+    if (!g)
+        return group || !process_client.ready ? public_wrong() : KEEL_OK;
+    keel_status status = coll_group_free(g);
+    if (status == KEEL_OK)
+        living_give_back(group);
+    return status;
 }
 
 bool public_group_is(const keel_group *g)

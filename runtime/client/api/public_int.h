@@ -11,6 +11,8 @@
 /* What is wrong with a call on nothing that exists, or with wrong arguments: at the wrong moment, the moment is. */
 keel_status public_wrong(void);
 
+/* The groups that are there without being made get their handles: at the start. False: out of memory. */
+bool public_groups_begin(void);
 /* The group of a handle. NULL: no group, or one that was freed. */
 keel_group *public_group_of(const keel_group *handle);
 /* There is one, and it was not freed. */

@@ -36,7 +36,7 @@ enum {
     NUMBER_SEGMENTS = 7
 };
 
-/* ---- handles ---- */
+/* ---- memory ---- */
 
 struct keel_group *coll_group_find(const struct client *c, uint64_t id)
 {
@@ -69,7 +69,7 @@ static void give_memory(struct client *c, struct keel_group *g)
     free(g->node);
     *g = (struct keel_group){.client = c, .generation = g->generation, .freed = true};
     if (g->generation ==
-        UINT16_MAX) { /* handles of all its groups may be about: it is kept for them, and not used again */
+        UINT16_MAX) { /* segments of all its groups may be about: it is kept for them, and not used again */
         g->next = c->coll.spent;
         c->coll.spent = g;
         return;

@@ -27,6 +27,7 @@
 #include "runtime/client/job/join.h"
 #include "runtime/client/op/handle.h"
 #include "runtime/client/api/living.h"
+#include "runtime/client/api/public_int.h"
 #include "runtime/client/job/needs.h"
 #include "runtime/client/job/notify.h"
 #include "runtime/client/job/process.h"
@@ -413,6 +414,8 @@ static keel_status accept_welcome(const struct control_welcome *w, const int *fd
         client_attach(&process_client, own);
     if (status == KEEL_OK)
         status = enter_hall(&process_client, fds[2 + TP_SHM_FDS]);
+    if (status == KEEL_OK && !public_groups_begin())
+        status = KEEL_ERR_NOMEM;
     return status;
 }
 
