@@ -23,7 +23,11 @@ extern "C" {
  * operations go on.
  * KEEL_ERR_TIMEOUT: a process that is waited for is stopped (by a signal or a debugger), and has been for KEEL_TIMEOUT_MS; its rank is
  * said on standard error. The collective is not over: the same call with the same arguments, whose memory is Keel's until then, goes on
- * with it. No time passes that makes a process that computes or sleeps an error. */
+ * with it. No time passes that makes a process that computes or sleeps an error.
+ *  threads   one of a rank at a time.
+ *  blocks    until every live rank has called.
+ *  errors    KEEL_ERR_ARG, KEEL_ERR_LIMIT, KEEL_ERR_STATE, KEEL_ERR_MISMATCH, KEEL_ERR_TIMEOUT;
+ *            what keel_fence_all would have told. */
 
 /* Fault-resilient hypercube barrier (FT-ARMCI, "non-data-moving collectives"), with an implicit keel_fence_all before.
  * Returns when every live rank has entered. An error of the fence, here and in all collectives with one before, is told to this rank alone and
@@ -87,7 +91,11 @@ KEEL_MUST_CHECK keel_status keel_allreduce_sum(const double *in, double *out, si
  * whatever the timing. Blocks of members that are not covered are filled with zeros.
  *
  * NAME_begin returns at once; the buffers belong to Keel until keel_request_wait, or keel_request_test with another answer than
- * KEEL_IN_PROGRESS, has returned, which also frees the request: after that it is KEEL_ERR_ARG. */
+ * KEEL_IN_PROGRESS, has returned, which also frees the request: after that it is KEEL_ERR_ARG.
+ *  threads   one at a time calls on one group; requests and lists of members: any.
+ *  blocks    begin: no. test: no. has: no. count: no. free: no. else: until the result is there.
+ *  errors    those above; KEEL_ERR_ARG, KEEL_ERR_STATE, KEEL_ERR_LIMIT, KEEL_ERR_TIMEOUT are told to the caller alone;
+ *            KEEL_ERR_FENCED, KEEL_ERR_AGENT_GONE. */
 
 typedef struct keel_request keel_request;
 /* The members that a result covers. */
@@ -128,9 +136,11 @@ typedef struct keel_combine {
     __extension__ bool commutes;
 } keel_combine;
 
-/* Complete when all members that live have called. sync: with a keel_fence_all before. */
+/* Complete when all members that live have called. */
 KEEL_MUST_CHECK keel_status keel_group_barrier(keel_group *group);
 KEEL_MUST_CHECK keel_status keel_group_barrier_begin(keel_group *group, keel_request **request);
+/* The same, with a keel_fence_all before.
+ * errors    also what keel_fence_all tells. */
 KEEL_MUST_CHECK keel_status keel_group_sync(keel_group *group);
 
 /* len bytes from the root's data into everybody's. */

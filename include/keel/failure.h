@@ -1,7 +1,9 @@
 /* Who failed: ask about a node or a rank, be told of deaths, see which links are broken.
  *
  * A death is what a view says (keel_view_epoch): every live rank learns of the same deaths with the same epochs, and none is
- * taken back. What these calls say beyond that is this node's own knowledge at the moment. */
+ * taken back. What these calls say beyond that is this node's own knowledge at the moment.
+ *  threads   any.
+ *  blocks    no, but for questions about a node or a rank, and for keel_on_failure, which say so. */
 #ifndef KEEL_FAILURE_H
 #define KEEL_FAILURE_H
 
@@ -42,7 +44,9 @@ int keel_node_count(void);
  * errors      KEEL_ERR_ARG, KEEL_ERR_STATE; KEEL_ERR_FENCED, KEEL_ERR_AGENT_GONE: this process has lost the job.
  * source      GPI-2's gaspi_proc_ping, which does not return while the peer is frozen; this one does. */
 keel_status keel_node_status(int node, int timeout_ms, keel_verdict *verdict);
-/* The same of a rank: first its node, then its process, wherever it runs now. */
+/* The same of a rank: first its node, then its process, wherever it runs now.
+ * blocks    as keel_node_status.
+ * errors    as keel_node_status. */
 keel_status keel_rank_status(int rank, int timeout_ms, keel_verdict *verdict);
 
 typedef struct keel_failure {
@@ -77,6 +81,7 @@ int keel_failure_fd(void);
  * it. Its ranks are told some seconds before: the callback is called with KEEL_CUT_OFF, rank -1, this node and the current
  * epoch, which is no failure of a view. What only this process knows may then be written to a file; it may also go on, if
  * the network heals in time. While it lasts keel_node_status of our own node says KEEL_CUT_OFF.
+ * blocks  while a call of the callback before is being made.
  * errors  KEEL_ERR_STATE; KEEL_ERR_SYSTEM: no thread. */
 keel_status keel_on_failure(void (*callback)(const keel_failure *failure, void *arg), void *arg);
 

@@ -4,8 +4,8 @@
  *
  * Every call
  *  threads   one thread at a time calls on one group.
- *  blocks    where it says so: until all members that live have called. Nobody waits for a dead member, nor for one that has called
- *            keel_finalize: each is left out once the job's view says so. Keel makes progress inside its calls only.
+ *  blocks    no, but where it says so: until all members that live have called. Nobody waits for a dead member, nor for one
+ *            that has called keel_finalize: each is left out once the job's view says so. Keel makes progress inside its calls only.
  *  errors    KEEL_ERR_ARG: an argument is wrong, or the group was freed (whatever was made since); KEEL_ERR_STATE: before keel_init, inside a task, or not
  *            a member (any more); nothing was sent. KEEL_ERR_NOMEM of create, split, shrink, agree: some member had no memory; all that live are told, and
  *            nothing is left. KEEL_ERR_LIMIT: this member had none for the last such call either, and that one is not over everywhere, or it has none for one more handle; it alone is
@@ -43,20 +43,23 @@ keel_group *keel_group_node(void);
  *           others made the group before this process took its rank over. */
 KEEL_MUST_CHECK keel_status keel_group_create(const int *ranks, int n, uint64_t tag, keel_group **group);
 /* Collective over parent: the members of equal colour, by key, those of equal keys in parent's order. A negative colour: no
- * group (*group is NULL). Members that die are left out. */
+ * group (*group is NULL). Members that die are left out.
+ * blocks    until all members that live have called. */
 KEEL_MUST_CHECK keel_status keel_group_split(keel_group *parent, int colour, int key, keel_group **group);
 /* The ranks of a, then those of b that are not in a; the ranks of a that are not in b. Local: ranks[] must have room for
  * both groups (for a); *n gets their number. They become a group by keel_group_create. */
 KEEL_MUST_CHECK keel_status keel_group_union(const keel_group *a, const keel_group *b, int *ranks, int *n);
 KEEL_MUST_CHECK keel_status keel_group_difference(const keel_group *a, const keel_group *b, int *ranks, int *n);
 /* A group of the members that live: liveness discovery. Collective over all members that live, or non-collective: the listed
- * members call, and nobody else. Both work on a revoked group; the new group is not revoked. */
+ * members call, and nobody else. Both work on a revoked group; the new group is not revoked.
+ * blocks    until all members that live, or all of the list that live, have called. */
 KEEL_MUST_CHECK keel_status keel_group_shrink(keel_group *group, keel_group **survivors);
 KEEL_MUST_CHECK keel_status keel_group_shrink_among(keel_group *group, const int *members, int n,
                                                     keel_group **survivors);
 /* The value of all members that live, combined: KEEL_GROUP_AND, _OR (bit by bit), _MIN, _MAX. All who return have the same
  * result, also those who die right after it. Works on a revoked group. Agree and shrink are numbered apart from the other calls, so that members that have left
- * a collective at different places can meet: who goes to one of them from a collective in which others may still wait revokes the group first. */
+ * a collective at different places can meet: who goes to one of them from a collective in which others may still wait revokes the group first.
+ * blocks    until all members that live have called. */
 typedef enum keel_group_op { KEEL_GROUP_AND, KEEL_GROUP_OR, KEEL_GROUP_MIN, KEEL_GROUP_MAX } keel_group_op;
 KEEL_MUST_CHECK keel_status keel_group_agree(keel_group *group, keel_group_op op, uint64_t value, uint64_t *result);
 /* Pending and future calls of all members but agree, shrink and free return KEEL_ERR_REVOKED: whoever leaves an algorithm

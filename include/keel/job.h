@@ -1,4 +1,6 @@
-/* The job: start, end, who am I, who is alive. */
+/* The job: start, end, who am I, who is alive. Where a call does not say otherwise:
+ *  threads   any.
+ *  blocks    no. */
 #ifndef KEEL_JOB_H
 #define KEEL_JOB_H
 
@@ -46,6 +48,7 @@ struct keel_exchange {
  * `keelrun --on-failure degrade` (SIGUSR1, with which mpiexec tells them, is ignored if the program has not set it). A process whose agent dies is
  * killed: a node dies as a whole. One that ends with neither keel_finalize nor exit counts as killed. With MPICH's launcher, a program
  * that calls keel_finalize before MPI_Init must not call MPI_Init any more.
+ * threads   as keel_init.
  * blocks    until all processes have called it; what the exchange blocks.
  * errors    KEEL_ERR_ARG; KEEL_ERR_STATE at the second call, also after keel_init; KEEL_ERR_NOT_LAUNCHED with a line on standard error: an agent
  *           could not be started, the same on all processes; KEEL_ERR_SYSTEM: the exchange failed; KEEL_ERR_AGENT_GONE. */
@@ -59,11 +62,15 @@ KEEL_MUST_CHECK keel_status keel_init_over(const struct keel_exchange *exchange)
  * stopped KEEL_TIMEOUT_MS at most. A
  * thread that is in a collective or waits for a message gets KEEL_ERR_STATE, as do requests that were not waited for.
  * Not collective: other ranks go on, and this rank's data stays readable until the job ends.  Returning from main (or exit) without it ends the rank, too; what it had under way
- * is then in doubt like the puts of a dead rank: old or new bytes, the same in all copies. */
+ * is then in doubt like the puts of a dead rank: old or new bytes, the same in all copies.
+ * threads   any one; others may be in their calls.
+ * blocks    until the above is done, but for no peer that is dead.
+ * errors    KEEL_ERR_STATE; those of keel/rma.h, which its last operations met. */
 keel_status keel_finalize(void);
 
 /* End the whole job with this exit code (1..255; what no exit code can be counts modulo 256, 0 as 1) and print the message (or
- * NULL) on standard error. Does not return. If the node dies in the middle of the call, the job may go on without it. */
+ * NULL) on standard error. Does not return. If the node dies in the middle of the call, the job may go on without it.
+ * blocks    for ever: it does not return. */
 __attribute__((noreturn)) void keel_abort(int code, const char *message);
 
 int keel_rank(void);
@@ -96,13 +103,15 @@ __extension__ bool keel_restarted(void);
  * may complete it without the new process and be one ahead of this count. The new process then does that last phase
  * again while others are in the next one, and its barrier returns at once; a broadcast or sum gives it what they got. Doing a phase again must therefore be
  * harmless even then: writes of the same values, or tasks.
- * On a process that was not restarted it returns the count and does nothing else.  blocks  no. */
+ * On a process that was not restarted it returns the count and does nothing else.
+ * errors    KEEL_ERR_STATE. */
 keel_status keel_resume(uint64_t *collectives);
 /* The number of collectives this rank has completed (see keel_resume). */
 uint64_t keel_collective_count(void);
 
 /* Write one line to the job's event log: an event called name with a number and a text that may be NULL.
- * For time lines of the application beside the runtime's own events. Lost if the node dies at once. */
+ * For time lines of the application beside the runtime's own events. Lost if the node dies at once.
+ * errors    KEEL_ERR_ARG: no name, or one of more than 64 bytes; KEEL_ERR_STATE. */
 keel_status keel_event(const char *name, int64_t number, const char *text);
 
 #ifdef __cplusplus

@@ -33,7 +33,8 @@ KEEL_MUST_CHECK keel_status keel_message_send(int rank, uint32_t tag, const void
  * errors    KEEL_ERR_LIMIT: it is longer than max; it stays, and *len says how long it is. */
 KEEL_MUST_CHECK keel_status keel_message_receive(int rank, uint32_t tag, void *data, size_t max, size_t *len,
                                                  int *from);
-/* Is there one? KEEL_OK: then *len and *from are its; else KEEL_IN_PROGRESS, or why none will come. */
+/* Is there one? KEEL_OK: then *len and *from are its; else KEEL_IN_PROGRESS, or why none will come.
+ * blocks    no. */
 KEEL_MUST_CHECK keel_status keel_message_test(int rank, uint32_t tag, size_t *len, int *from);
 
 #ifdef __cplusplus

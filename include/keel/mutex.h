@@ -25,16 +25,19 @@ typedef struct keel_mutexes keel_mutexes;
 /* Collective over all live ranks: per_rank mutexes, numbered from 0, at each rank, all free. They survive any one node at a time; any two, if a segment
  * with three copies (KEEL_REDUNDANCY_TRIPLE) was allocated by all ranks before them. A restarted rank calls it again, in
  * the order of its segments (keel_segment_alloc), and gets those that exist.
+ * blocks    until all live ranks have called it.
  * errors    as keel_segment_alloc. */
 KEEL_MUST_CHECK keel_status keel_mutexes_create(int per_rank, keel_mutexes **out);
 /* Collective. NULL is allowed (on all ranks). None of them may be held or waited for.
+ * blocks    until all live ranks have called it.
  * errors    KEEL_ERR_STATE also: this process holds one; nothing is done, and the others wait for it. */
 keel_status keel_mutexes_free(keel_mutexes *mutexes);
 /* Take the rank's mutex of that number. *dead (NULL is allowed): the rank whose process died while it held it, so that what the mutex protects may be
  * half-done; -1: none. It is told to one holder, or, if that one dies, too, to the next.
  * blocks    for ever if the thread holds it already. */
 KEEL_MUST_CHECK keel_status keel_mutex_lock(keel_mutexes *mutexes, int rank, int number, int *dead);
-/* The same without waiting: KEEL_IN_PROGRESS if somebody else has it. */
+/* The same without waiting: KEEL_IN_PROGRESS if somebody else has it.
+ * blocks    not for a holder; for nodes, as above. */
 KEEL_MUST_CHECK keel_status keel_mutex_try(keel_mutexes *mutexes, int rank, int number, int *dead);
 /* errors    KEEL_ERR_STATE: this process does not hold it. */
 KEEL_MUST_CHECK keel_status keel_mutex_unlock(keel_mutexes *mutexes, int rank, int number);

@@ -48,7 +48,8 @@ KEEL_MUST_CHECK keel_status keel_get_strong(keel_segment *segment, int rank, siz
 /* Non-blocking forms; here, and where a name ends in _nb. The local buffer belongs to Keel until the handle is complete. The handle is the caller's memory;
  * it must stay in place until keel_wait, or keel_test with another answer than KEEL_IN_PROGRESS, has returned. A handle whose
  * operation is not complete cannot be given to another (KEEL_ERR_STATE), unless it is an aggregate. A NULL
- * handle makes the operation implicit: keel_fence or keel_fence_all completes it and reports its error. */
+ * handle makes the operation implicit: keel_fence or keel_fence_all completes it and reports its error.
+ * blocks    nb: no. test: no. else: as the operation does. */
 typedef struct keel_handle {
     uint64_t opaque[4];
 } keel_handle;

@@ -1,5 +1,7 @@
 /* Segments: pieces of global memory in which each rank has a part. The parts live in the agents' memory, so a rank that dies
- * loses no data. */
+ * loses no data.
+ *  threads   any, but one at a time of those that allocate, attach, free or locate.
+ *  blocks    no, but for those that allocate or free, and keel_address, which say so. */
 #ifndef KEEL_SEGMENT_H
 #define KEEL_SEGMENT_H
 
@@ -35,6 +37,8 @@ typedef enum keel_redundancy {
  *           ended other allocations, also one with other arguments, and frees, and keel_barrier, keel_bcast and keel_allreduce_sum, are KEEL_ERR_STATE. Freeing, mutexes and task pools do the same. */
 KEEL_MUST_CHECK keel_status keel_segment_alloc(size_t bytes_per_rank, keel_redundancy redundancy, keel_segment **out);
 /* The same with parts of different sizes.
+ * blocks    as keel_segment_alloc.
+ * errors    as keel_segment_alloc.
  * bytes     [keel_size()] of each rank's part, the same on all ranks; the caller's, read before the call returns. A restarted rank passes
  *           what the others passed. A node's memory holds its ranks' parts and, untouched, room for as many bytes as the fullest node's. */
 KEEL_MUST_CHECK keel_status keel_segment_alloc_parts(const size_t *bytes, keel_redundancy redundancy,
@@ -44,7 +48,9 @@ KEEL_MUST_CHECK keel_status keel_segment_alloc_parts(const size_t *bytes, keel_r
  * bytes     [keel_group_size(group)] of each member's part, the same on all members; also read before the call returns.
  * *out      as above; the group must not be freed before it. keel_segment_free is then collective over the group, too. A process that takes the
  *           place of a member is none, and does not get the segment.
- * errors    as above; KEEL_ERR_ARG, KEEL_ERR_STATE: of the group (keel/group.h). KEEL_ERR_LIMIT after 2^31 of them in a job. After KEEL_ERR_TIMEOUT, of a free of
+ * blocks    until all members that live have called it.
+ * errors    as keel_segment_alloc; KEEL_ERR_ARG, KEEL_ERR_STATE: of the group (keel/group.h).
+ *           KEEL_ERR_LIMIT after 2^31 of them in a job. After KEEL_ERR_TIMEOUT, of a free of
  *           it, too, the same call goes on, and until it has ended other allocations and frees of the group, keel_group_agree, keel_group_shrink and keel_group_free are
  *           KEEL_ERR_STATE, also one with other sizes. */
 KEEL_MUST_CHECK keel_status keel_segment_alloc_group(keel_group *group, const size_t *bytes, keel_redundancy redundancy,
@@ -64,11 +70,13 @@ KEEL_MUST_CHECK keel_status keel_segment_describe(const keel_segment *segment, i
 KEEL_MUST_CHECK keel_status keel_segment_attach(const keel_segment_part *part, keel_segment **out);
 /* Collective over those who allocated it. NULL is allowed (on all ranks). The segment is freed also where the call tells what keel_fence_all would have told.
  * Operations of the caller that are under way to it, with handles, too, are completed first; their handles are to be waited for as ever.
+ * blocks    until all who allocated it, and live, have called it; one that was attached: as keel_fence_all.
  * Afterwards, until many others have been freed after it, calls on it are KEEL_ERR_ARG and its parts have no bytes.
  * errors    KEEL_ERR_ARG: it was freed before; of a group, that the group was freed. KEEL_ERR_TIMEOUT: as above; it is not freed yet. KEEL_ERR_MISMATCH: others
  *           make another call; it is not freed. Of a group also KEEL_ERR_NOMEM, KEEL_ERR_LIMIT: of the group (keel/group.h); it is not freed, and the call can
  *           be made again. */
 keel_status keel_segment_free(keel_segment *segment);
+
 size_t keel_segment_bytes_per_rank(const keel_segment *segment);  /* of the largest part */
 size_t keel_segment_bytes(const keel_segment *segment, int rank); /* of the rank's part; 0 for wrong arguments */
 keel_redundancy keel_segment_redundancy(const keel_segment *segment);

@@ -4,7 +4,10 @@
  * Each has a non-blocking form with a handle, or NULL (see keel_put_nb). Descriptors are read before the call returns; the
  * data belong to Keel until the handle is complete.
  *
- * errors    KEEL_ERR_ARG before anything is done: a piece outside of the part, an extent that overflows, elements that are cut or
+ * threads   any.
+ * blocks    nb: no. else: as keel_put.
+ * errors    those of keel/rma.h.
+ *           KEEL_ERR_ARG before anything is done: a piece outside of the part, an extent that overflows, elements that are cut or
  *           not aligned, pieces that overlap where they are written (of a vector accumulate each counts),
  *           NULL for bytes.  KEEL_ERR_STATE: the handle is in use.  KEEL_ERR_NOMEM: some pieces were done.
  *           Else the first error that a piece met; the others were done. */

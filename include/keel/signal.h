@@ -23,7 +23,8 @@ extern "C" {
 KEEL_MUST_CHECK keel_status keel_signal(keel_segment *segment, int rank, size_t word, int64_t add);
 
 /* keel_put, and then keel_signal of a word of the same part: who sees the sum sees the bytes, on whichever copy it looks. With an
- * error of the put nothing is added. */
+ * error of the put nothing is added.
+ * blocks    as keel_put. */
 KEEL_MUST_CHECK keel_status keel_put_signal(keel_segment *segment, int rank, size_t offset, const void *src, size_t len,
                                             size_t word, int64_t add);
 

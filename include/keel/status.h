@@ -42,9 +42,11 @@ typedef enum keel_status {
 /* Results that may say that data are lost, or were not written: not to be ignored. */
 #define KEEL_MUST_CHECK __attribute__((warn_unused_result))
 
-/* One line of English without a trailing newline; never NULL. Static storage. Any thread. */
+/* One line of English without a trailing newline; never NULL. Static storage.
+ * threads   any.   blocks  no. */
 const char *keel_status_text(keel_status status);
-/* The enumerator's name, for example "KEEL_ERR_ARG"; never NULL. Static storage. Any thread. */
+/* The enumerator's name, for example "KEEL_ERR_ARG"; never NULL. Static storage.
+ * threads   any.   blocks  no. */
 const char *keel_status_name(keel_status status);
 
 #ifdef __cplusplus

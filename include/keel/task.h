@@ -37,11 +37,16 @@ typedef struct keel_taskpool keel_taskpool;
 
 /* Collective. A pool of count tasks, numbered 0..count-1, in replicated memory that survives any one node at a time; any two, if a segment with three
  * copies (KEEL_REDUNDANCY_TRIPLE) was allocated by all ranks before it.
+ * blocks    until all live ranks have called it.
  * errors    as keel_segment_alloc: KEEL_ERR_MISMATCH on all ranks if the counts differ. */
 KEEL_MUST_CHECK keel_status keel_taskpool_create(int64_t count, keel_taskpool **out);
-/* Collective; frees the pool. NULL is allowed. */
+/* Collective; frees the pool. NULL is allowed.
+ * blocks    until all live ranks have called it.
+ * errors    as keel_segment_free. */
 keel_status keel_taskpool_free(keel_taskpool *pool);
-/* Collective: opens all tasks again for a new round. */
+/* Collective: opens all tasks again for a new round.
+ * blocks    until all live ranks have called it.
+ * errors    as keel_barrier. */
 KEEL_MUST_CHECK keel_status keel_taskpool_reset(keel_taskpool *pool);
 
 /* Draw a task (fetch-and-add on the pool's counter) and begin it: accumulates of this thread's process belong to the task until
@@ -50,7 +55,8 @@ KEEL_MUST_CHECK keel_status keel_taskpool_reset(keel_taskpool *pool);
  * blocks    at the end of a round, while live ranks still run theirs. Not a collective, but no rank gets -1 before every
  *           task is committed, so what the round accumulated may be read without a barrier. */
 KEEL_MUST_CHECK keel_status keel_task_next(keel_taskpool *pool, int64_t *task);
-/* All accumulates of the task are complete on all copies, non-blocking ones that were not waited for, too, and the task will not be run again. */
+/* All accumulates of the task are complete on all copies, non-blocking ones that were not waited for, too, and the task will not be run again.
+ * blocks    as keel_put. */
 KEEL_MUST_CHECK keel_status keel_task_commit(keel_taskpool *pool, int64_t task);
 
 #ifdef __cplusplus

@@ -20,7 +20,8 @@ typedef enum keel_type {
     KEEL_COMPLEX_DOUBLE /* real, imaginary */
 } keel_type;
 
-/* Bytes of an element; 0 if there is no such type. Any thread. */
+/* Bytes of an element; 0 if there is no such type.
+ * threads   any.   blocks  no. */
 size_t keel_type_size(keel_type type);
 
 #ifdef __cplusplus

@@ -56,11 +56,13 @@ KEEL_MUST_CHECK keel_status keel_segment_track(keel_segment *segment);
  * had stored that has not brought it to the others (it may have died, and this one have stored the same), or where a process of the node has ever begun an update. Other ranks must not write to
  * this part meanwhile by calls of Keel, nor store plainly into it: between two
  * barriers, after keel_fence_all and with no handle open. Stores of other threads wait until it returns.
- * On an error the words stay noted, and the next call tries again. A segment that is not tracked has nothing to bring. */
+ * On an error the words stay noted, and the next call tries again. A segment that is not tracked has nothing to bring.
+ * blocks    as keel_put. */
 KEEL_MUST_CHECK keel_status keel_update_flush(keel_segment *segment);
 /* The same, and what this process has stored into the parts of living ranks of its node, and what ranks of the node had
  * stored that are known to be dead. Between two meetings of all who store there: other processes of the node neither
- * store into the segment nor write to it meanwhile, but may call this. */
+ * store into the segment nor write to it meanwhile, but may call this.
+ * blocks    as keel_put. */
 KEEL_MUST_CHECK keel_status keel_update_flush_all(keel_segment *segment);
 
 #ifdef __cplusplus
