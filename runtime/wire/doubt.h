@@ -10,12 +10,12 @@ enum { WIRE_DOUBT_END = 1 };
 struct msg_doubt {
     struct msg_at at;
     uint64_t bytes;
-    bool torn;                  /* the sender's copy may have a part of them */
-    bool living;                /* by a writer that lives, and will repeat it */
-    uint16_t level;             /* torn: so many copies had them whole (wire/note.h) */
-    uint64_t put;               /* torn: the number of the writer's put */
-    uint32_t rank, incarnation; /* the writer */
-    uint64_t generation;        /* of the copyset, for which this counts */
+    bool torn;      /* the sender's copy may have a part of them */
+    bool living;    /* by a writer that lives, and will repeat it */
+    uint16_t level; /* torn: so many copies had them whole (wire/note.h) */
+    uint64_t put;   /* torn: the number of the writer's put */
+    struct life writer;
+    uint64_t generation; /* of the copyset, for which this counts */
 };
 
 static inline void msg_doubt_encode(const struct msg_doubt *m, struct wire *w)
@@ -28,8 +28,8 @@ static inline void msg_doubt_encode(const struct msg_doubt *m, struct wire *w)
                        .a = (int64_t)m->bytes,
                        .b = (int64_t)m->put,
                        .identity = m->generation,
-                       .rank = m->rank,
-                       .incarnation = m->incarnation,
+                       .rank = (uint32_t)m->writer.rank,
+                       .incarnation = m->writer.incarnation,
                        .lane = m->level};
 }
 
@@ -41,8 +41,7 @@ static inline void msg_doubt_decode(const struct wire *w, struct msg_doubt *m)
     m->living = w->flags & DOUBT_F_LIVING;
     m->level = w->lane;
     m->put = (uint64_t)w->b;
-    m->rank = w->rank;
-    m->incarnation = w->incarnation;
+    m->writer = wire_life(w);
     m->generation = w->identity;
 }
 

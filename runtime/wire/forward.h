@@ -11,16 +11,16 @@ enum { FORWARD_F_AGAIN = 16, FORWARD_F_PACKED = REQUEST_F_PACKED, FORWARD_F_ANSW
 
 struct msg_forward {
     struct msg_at at;
-    uint32_t len;               /* bytes of body */
-    bool packed;                /* body: pieces from `at` on */
-    bool relay;                 /* tell the sender when what you pass on is acknowledged (relayed.h) */
-    bool again;                 /* you may have it */
-    bool answer;                /* the last copy answers the origin, */
-    uint64_t request;           /* its request of that seq */
-    uint32_t operation;         /* WIRE_PUT, WIRE_ACC or WIRE_RMW */
-    uint32_t number;            /* of the forward, among those of the copyset; counts modulo 2^32 */
-    int64_t value;              /* of the answer */
-    uint32_t rank, incarnation; /* origin */
+    uint32_t len;       /* bytes of body */
+    bool packed;        /* body: pieces from `at` on */
+    bool relay;         /* tell the sender when what you pass on is acknowledged (relayed.h) */
+    bool again;         /* you may have it */
+    bool answer;        /* the last copy answers the origin, */
+    uint64_t request;   /* its request of that seq */
+    uint32_t operation; /* WIRE_PUT, WIRE_ACC or WIRE_RMW */
+    uint32_t number;    /* of the forward, among those of the copyset; counts modulo 2^32 */
+    int64_t value;      /* of the answer */
+    struct life origin;
     struct msg_identity identity;
 };
 
@@ -37,8 +37,8 @@ static inline void msg_forward_encode(const struct msg_forward *m, struct wire *
                        .a = m->value,
                        .b = (int64_t)m->request,
                        .status = (int32_t)m->number,
-                       .rank = m->rank,
-                       .incarnation = m->incarnation};
+                       .rank = (uint32_t)m->origin.rank,
+                       .incarnation = m->origin.incarnation};
     msg_identity_encode(&m->identity, w);
 }
 
@@ -54,8 +54,7 @@ static inline void msg_forward_decode(const struct wire *w, struct msg_forward *
     m->operation = w->count;
     m->number = (uint32_t)w->status;
     m->value = w->a;
-    m->rank = w->rank;
-    m->incarnation = w->incarnation;
+    m->origin = wire_life(w);
     msg_identity_decode(w, &m->identity);
 }
 #endif

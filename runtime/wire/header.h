@@ -17,6 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "runtime/base/life.h"
 #include "runtime/net/transport.h"
 #include "runtime/wire/limits.h"
 
@@ -92,6 +93,12 @@ static inline void msg_at_decode(const struct wire *w, struct msg_at *m)
     m->seg = w->seg;
     m->slot = w->slot;
     m->offset = w->offset;
+}
+
+/* Of which process the origin is, or who is asked about. No message names a replica: a rank has one. */
+static inline struct life wire_life(const struct wire *w)
+{
+    return life_of((int)w->rank, w->incarnation);
 }
 
 static_assert(sizeof(struct wire) + WIRE_BODY_MAX <= TP_MSG_MAX, "a full body fits a message");

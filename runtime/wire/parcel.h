@@ -8,9 +8,7 @@
 enum { PARCEL_F_CREATING = 1, PARCEL_F_HOLLOW = 2, PARCEL_F_TELL = 128 };
 
 struct msg_parcel {
-    uint32_t rank, incarnation; /* who sends */
-    int to;                     /* rank, and which life of it */
-    uint32_t to_incarnation;
+    struct life sender, receiver;
     uint64_t received; /* of the other direction's pieces all up to there are here */
     uint64_t piece;    /* number of the first one; 0: there is none, only `received` */
     uint32_t kind;     /* enum parcel_kind of the message */
@@ -19,7 +17,7 @@ struct msg_parcel {
     bool hollow;       /* in the place of so many pieces, which nobody needs any more: */
     uint32_t hollows;
     uint64_t total; /* bytes of the message */
-    uint64_t from;  /* and where in it the body belongs */
+    uint64_t at;    /* and where in it the body belongs */
     uint32_t len;   /* bytes of body */
 };
 
@@ -29,23 +27,21 @@ static inline void msg_parcel_encode(const struct msg_parcel *m, struct wire *w)
                        .flags = (uint8_t)((m->creating ? PARCEL_F_CREATING : 0) | (m->hollow ? PARCEL_F_HOLLOW : 0) |
                                           (m->tell ? PARCEL_F_TELL : 0)),
                        .seq = m->piece,
-                       .offset = m->from,
+                       .offset = m->at,
                        .len = m->len,
                        .count = m->hollows,
-                       .a = (int64_t)((uint64_t)m->to_incarnation << 32 | (uint32_t)m->to),
+                       .a = (int64_t)((uint64_t)m->receiver.incarnation << 32 | (uint32_t)m->receiver.rank),
                        .b = (int64_t)m->received,
                        .identity = m->total,
                        .step = m->kind,
-                       .rank = m->rank,
-                       .incarnation = m->incarnation};
+                       .rank = (uint32_t)m->sender.rank,
+                       .incarnation = m->sender.incarnation};
 }
 
 static inline void msg_parcel_decode(const struct wire *w, struct msg_parcel *m)
 {
-    m->rank = w->rank;
-    m->incarnation = w->incarnation;
-    m->to = (int)(uint32_t)w->a;
-    m->to_incarnation = (uint32_t)((uint64_t)w->a >> 32);
+    m->sender = wire_life(w);
+    m->receiver = life_of((int)(uint32_t)w->a, (uint32_t)((uint64_t)w->a >> 32));
     m->received = (uint64_t)w->b;
     m->piece = w->seq;
     m->kind = w->step;
@@ -54,7 +50,7 @@ static inline void msg_parcel_decode(const struct wire *w, struct msg_parcel *m)
     m->hollow = w->flags & PARCEL_F_HOLLOW;
     m->hollows = w->count;
     m->total = w->identity;
-    m->from = w->offset;
+    m->at = w->offset;
     m->len = w->len;
 }
 

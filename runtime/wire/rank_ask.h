@@ -5,7 +5,7 @@
 #include "runtime/wire/header.h"
 
 struct msg_rank_ask {
-    uint32_t rank, incarnation;
+    struct life life;
     uint64_t asked;           /* when */
     bool behind;              /* and somebody leaves without it (note.h: struct behind), */
     uint64_t group;           /* a member of that group, */
@@ -20,14 +20,13 @@ static inline void msg_rank_ask_encode(const struct msg_rank_ask *m, struct wire
                        .a = (int64_t)m->asked,
                        .b = (int64_t)m->returned,
                        .identity = m->group,
-                       .rank = m->rank,
-                       .incarnation = m->incarnation};
+                       .rank = (uint32_t)m->life.rank,
+                       .incarnation = m->life.incarnation};
 }
 
 static inline void msg_rank_ask_decode(const struct wire *w, struct msg_rank_ask *m)
 {
-    m->rank = w->rank;
-    m->incarnation = w->incarnation;
+    m->life = wire_life(w);
     m->asked = (uint64_t)w->a;
     m->behind = w->count != 0;
     m->group = w->identity;
@@ -36,7 +35,7 @@ static inline void msg_rank_ask_decode(const struct wire *w, struct msg_rank_ask
 }
 
 struct msg_rank_says {
-    uint32_t rank, incarnation;
+    struct life life;
     uint32_t process; /* enum page_process */
     uint64_t ticks;   /* processor time it has used */
     uint64_t asked;   /* as asked; 0: nobody has */
@@ -48,14 +47,13 @@ static inline void msg_rank_says_encode(const struct msg_rank_says *m, struct wi
                        .count = m->process,
                        .a = (int64_t)m->asked,
                        .identity = m->ticks,
-                       .rank = m->rank,
-                       .incarnation = m->incarnation};
+                       .rank = (uint32_t)m->life.rank,
+                       .incarnation = m->life.incarnation};
 }
 
 static inline void msg_rank_says_decode(const struct wire *w, struct msg_rank_says *m)
 {
-    m->rank = w->rank;
-    m->incarnation = w->incarnation;
+    m->life = wire_life(w);
     m->process = w->count;
     m->ticks = w->identity;
     m->asked = (uint64_t)w->a;

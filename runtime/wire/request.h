@@ -9,10 +9,10 @@ enum { REQUEST_F_PACKED = 32 };
 struct msg_request {
     uint64_t seq; /* the answer has it, too */
     struct msg_at at;
-    uint32_t len;               /* bytes of body */
-    bool packed;                /* body: pieces from `at` on (wire/pack.h) */
-    uint64_t generation;        /* of the route that it was planned for */
-    uint32_t rank, incarnation; /* origin */
+    uint32_t len;        /* bytes of body */
+    bool packed;         /* body: pieces from `at` on (wire/pack.h) */
+    uint64_t generation; /* of the route that it was planned for */
+    struct life origin;
     uint32_t
         doubted; /* how often the rank had given up what changes memory when it was sent (note.h); counts modulo 2^32 */
 };
@@ -28,8 +28,8 @@ static inline void msg_request_encode(uint8_t type, const struct msg_request *m,
                        .len = m->len,
                        .epoch = m->generation,
                        .status = (int32_t)m->doubted,
-                       .rank = m->rank,
-                       .incarnation = m->incarnation};
+                       .rank = (uint32_t)m->origin.rank,
+                       .incarnation = m->origin.incarnation};
 }
 
 static inline void msg_request_decode(const struct wire *w, struct msg_request *m)
@@ -39,8 +39,7 @@ static inline void msg_request_decode(const struct wire *w, struct msg_request *
     m->len = w->len;
     m->packed = w->flags & REQUEST_F_PACKED;
     m->generation = w->epoch;
-    m->rank = w->rank;
-    m->incarnation = w->incarnation;
+    m->origin = wire_life(w);
     m->doubted = (uint32_t)w->status;
 }
 #endif

@@ -26,12 +26,6 @@ enum {
     WIRE_F_HOLLOW = 2,   /* WIRE_PARCEL: in the place of count pieces, which nobody needs any more */
 };
 
-/* Of which process the origin is. No message names a replica: a rank has one. */
-static inline struct life wire_life(const struct wire *w)
-{
-    return life_of((int)w->rank, w->incarnation);
-}
-
 /* Whom a parcel is for, in wire.a. */
 static inline int64_t parcel_to(struct life life)
 {

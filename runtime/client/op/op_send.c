@@ -38,8 +38,7 @@ static void message_make(const struct op *op, const struct piece *p, int note, s
                                   .len = body ? (uint32_t)p->len : 0,
                                   .packed = op->packed,
                                   .generation = route_generation(op->route.tag),
-                                  .rank = (uint32_t)c->rank,
-                                  .incarnation = c->incarnation,
+                                  .origin = life_of(c->rank, c->incarnation),
                                   .doubted = c->behind};
     switch (op->kind) {
     case OP_PUT:

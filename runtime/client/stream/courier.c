@@ -115,10 +115,8 @@ static bool post(struct client *c, int rank, const struct path *path, struct msg
 {
     struct stream *s = courier_stream(c, rank);
     struct wire w;
-    m->rank = (uint32_t)c->rank;
-    m->incarnation = c->incarnation;
-    m->to = rank;
-    m->to_incarnation = (uint32_t)(c->coll.life[rank].life - 1);
+    m->sender = life_of(c->rank, c->incarnation);
+    m->receiver = life_of(rank, (uint32_t)(c->coll.life[rank].life - 1));
     m->received = s->received;
     m->len = (uint32_t)(head_len + len);
     msg_parcel_encode(m, &w);
@@ -170,7 +168,7 @@ static bool send_pieces(struct client *c, int rank, const struct path *path, con
                            .creating = p->tag.creating,
                            .tell = p->tag.tell || (last && (p->borrowed || p->put_by || detour)),
                            .total = total,
-                           .from = from};
+                           .at = from};
     return post(c, rank, path, &m, p->head, head_len, p->data + at, to - from - head_len);
 }
 

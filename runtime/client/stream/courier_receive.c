@@ -22,10 +22,8 @@ static bool tell_refused(struct client *c, int rank, uint64_t life, uint64_t now
     if (!ep)
         ep = node >= 0 ? link_up(c, node, now) : NULL;
     struct wire back;
-    msg_parcel_back_encode(&(struct msg_parcel){.rank = (uint32_t)c->rank,
-                                                .incarnation = c->incarnation,
-                                                .to = rank,
-                                                .to_incarnation = (uint32_t)(life - 1),
+    msg_parcel_back_encode(&(struct msg_parcel){.sender = life_of(c->rank, c->incarnation),
+                                                .receiver = life_of(rank, (uint32_t)(life - 1)),
                                                 .piece = s->received + 1},
                            &back);
     return ep && tp_send(ep, &back, sizeof back, NULL, 0, NULL) == KEEL_OK;
@@ -52,8 +50,7 @@ static void refuse(struct client *c, int rank, uint64_t life, uint64_t now)
 
 static void returned(struct client *c, const struct msg_parcel *p, uint64_t now)
 {
-    const struct life from = life_of((int)p->rank, p->incarnation), to = life_of(p->to, p->to_incarnation);
-    const struct life who = life_equal(from, client_life(c)) ? to : from;
+    const struct life who = life_equal(p->sender, client_life(c)) ? p->receiver : p->sender;
     if (life_is_none(who) || who.rank >= c->size || (uint64_t)who.incarnation + 1 != c->coll.life[who.rank].life)
         return;
     struct stream *s = courier_stream(c, who.rank);
@@ -77,7 +74,7 @@ static uint64_t pieces_of(const struct msg_parcel *p)
 /* The first pieces of a message of a collective that waits for just this one: there is no need to gather it. */
 static bool place_first(struct client *c, const struct msg_parcel *p, const uint8_t *body, uint64_t now)
 {
-    int from = (int)p->rank;
+    int from = p->sender.rank;
     struct stream *s = courier_stream(c, from);
     if (p->kind != PARCEL_ENGINE || p->len <= ENGINE_HEAD || p->total < p->len ||
         !coll_place(c, from, body, p->total - ENGINE_HEAD, 0, body + ENGINE_HEAD, p->len - ENGINE_HEAD, now))
@@ -95,21 +92,21 @@ static bool place_first(struct client *c, const struct msg_parcel *p, const uint
 
 static bool place_next(struct client *c, const struct msg_parcel *p, const uint8_t *body, uint64_t now)
 {
-    int from = (int)p->rank;
+    int from = p->sender.rank;
     struct stream *s = courier_stream(c, from);
-    if (p->total != s->whole_len || p->from != s->whole_have || p->len > s->whole_len - s->whole_have)
+    if (p->total != s->whole_len || p->at != s->whole_have || p->len > s->whole_len - s->whole_have)
         return false; /* no piece of a sender of ours */
     s->whole_have += p->len;
     s->placed = s->whole_have < s->whole_len;
     s->received += pieces_of(p);
-    (void)coll_place(c, from, s->first, s->whole_len - ENGINE_HEAD, p->from - ENGINE_HEAD, body, p->len, now);
+    (void)coll_place(c, from, s->first, s->whole_len - ENGINE_HEAD, p->at - ENGINE_HEAD, body, p->len, now);
     return true;
 }
 
 /* Who waits for it has come meanwhile. */
 static bool place_rest(struct client *c, const struct msg_parcel *p, const uint8_t *body, uint64_t now)
 {
-    int from = (int)p->rank;
+    int from = p->sender.rank;
     struct stream *s = courier_stream(c, from);
     if (!s->whole || p->kind != PARCEL_ENGINE || s->whole_have <= ENGINE_HEAD ||
         !coll_place(c, from, s->whole, s->whole_len - ENGINE_HEAD, 0, s->whole + ENGINE_HEAD,
@@ -125,7 +122,7 @@ static bool place_rest(struct client *c, const struct msg_parcel *p, const uint8
 /* What is whole with these pieces: a user's message must be kept, one of a collective may have to be answered with a note. */
 static bool can_be_kept(struct client *c, const struct msg_parcel *p)
 {
-    if (p->from + p->len != p->total)
+    if (p->at + p->len != p->total)
         return true;
     return p->kind == PARCEL_MAIL ? mail_room(c, p->total) : p->kind != PARCEL_ENGINE || courier_reserve(c);
 }
@@ -133,22 +130,22 @@ static bool can_be_kept(struct client *c, const struct msg_parcel *p)
 /* The pieces that are next. False: there is no memory for them now. */
 static bool take(struct client *c, const struct msg_parcel *p, const void *body, uint64_t now)
 {
-    int from = (int)p->rank;
+    int from = p->sender.rank;
     struct stream *s = courier_stream(c, from);
     if (!can_be_kept(c, p))
         return false;
-    if (p->from == 0 && p->total == p->len) {
+    if (p->at == 0 && p->total == p->len) {
         s->received += pieces_of(p);
         coll_received(c, from, p->kind, p->creating, body, p->len, now);
         return true;
     }
-    if (p->from == 0 && place_first(c, p, body, now))
+    if (p->at == 0 && place_first(c, p, body, now))
         return true;
-    if (p->from > 0 && s->placed)
+    if (p->at > 0 && s->placed)
         return place_next(c, p, body, now);
-    if (p->from > 0 && place_rest(c, p, body, now))
+    if (p->at > 0 && place_rest(c, p, body, now))
         return true;
-    if (p->from == 0) {
+    if (p->at == 0) {
         s->placed = false;
         free(s->whole);
         s->whole = malloc(p->total);
@@ -158,7 +155,7 @@ static bool take(struct client *c, const struct msg_parcel *p, const void *body,
     }
     if (!s->whole && !s->dropping)
         return false;
-    if (p->total != s->whole_len || p->from != s->whole_have || p->len > s->whole_len - s->whole_have)
+    if (p->total != s->whole_len || p->at != s->whole_have || p->len > s->whole_len - s->whole_have)
         return false; /* no piece of a sender of ours */
     if (s->whole)
         memcpy(s->whole + s->whole_have, body, p->len);
@@ -180,7 +177,7 @@ static const uint8_t *without_known(const struct stream *s, struct msg_parcel *p
     if (!known || known >= pieces_of(p))
         return body;
     p->piece += known;
-    p->from += known * COURIER_PIECE;
+    p->at += known * COURIER_PIECE;
     p->len -= (uint32_t)known * COURIER_PIECE;
     return body + known * COURIER_PIECE;
 }
@@ -214,17 +211,17 @@ void courier_receive(struct client *c, const struct wire *w, const void *body, s
     if (len != w->len || !wire_is_known(w, WIRE_TO_RANK) || c->fatal != KEEL_OK || c->coll.broken != KEEL_OK)
         return;
     msg_parcel_decode(w, &p);
-    if (p.rank >= (uint32_t)c->size)
+    if (life_is_none(p.sender) || p.sender.rank >= c->size)
         return;
     coll_see_views(c, now);
     if (w->type == WIRE_PARCEL_BACK) {
         returned(c, &p, now);
         return;
     }
-    if (w->type != WIRE_PARCEL || p.to != c->rank || p.to_incarnation != c->incarnation)
+    if (w->type != WIRE_PARCEL || !life_equal(p.receiver, life_of(c->rank, c->incarnation)))
         return;
-    int from = (int)p.rank;
-    uint64_t life = (uint64_t)p.incarnation + 1;
+    int from = p.sender.rank;
+    uint64_t life = (uint64_t)p.sender.incarnation + 1;
     if (p.piece && life > c->coll.life[from].newest)
         refuse(c, from, life, now); /* a view that is still to come here names it */
     if (life != c->coll.life[from].life)

@@ -184,7 +184,7 @@ static void take(struct client *c, const struct direct *d, const struct tp_event
         return;
     memcpy(&w, e->data, sizeof w);
     msg_parcel_decode(&w, &p);
-    if (p.rank != (uint32_t)d->link.rank || (w.type != WIRE_PARCEL && w.type != WIRE_PARCEL_BACK)) {
+    if (p.sender.rank != d->link.rank || (w.type != WIRE_PARCEL && w.type != WIRE_PARCEL_BACK)) {
         log_error("rank %d sends what no rank sends", d->link.rank);
         return;
     }

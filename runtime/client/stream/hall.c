@@ -90,7 +90,7 @@ static void take(struct client *c, int place, uint64_t now)
             continue;
         memcpy(&w, h->buffer, sizeof w);
         msg_parcel_decode(&w, &p);
-        if (p.rank == (uint32_t)h->rank[place] && p.incarnation == 0)
+        if (life_equal(p.sender, life_of(h->rank[place], 0)))
             courier_receive(c, &w, h->buffer + sizeof w, len - sizeof w, now);
     }
     if (got == RING_BROKEN || (got == RING_NONE && len)) { /* longer than any message here */

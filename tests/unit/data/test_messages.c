@@ -55,11 +55,12 @@ static struct rng rng;
         }                                                                                                              \
     }
 
+#define LIFE(F, life) F(life.rank) F(life.incarnation)
 #define AT(F, at) F(at.seg) F(at.slot) F(at.offset)
 #define REQUEST(F)                                                                                                     \
     F(request.seq)                                                                                                     \
     AT(F, request.at)                                                                                                  \
-    F(request.len) F(request.packed) F(request.generation) F(request.rank) F(request.incarnation) F(request.doubted)
+    F(request.len) F(request.packed) F(request.generation) LIFE(F, request.origin) F(request.doubted)
 /* Of a task, or not: one of the two has no meaning. */
 #define IDENTITY(F)                                                                                                    \
     F(identity.of_task) F(identity.lane) F(identity.number) F(identity.task) F(identity.round) F(identity.step)
@@ -74,7 +75,7 @@ static struct rng rng;
 #define FORWARD(F)                                                                                                     \
     AT(F, at)                                                                                                          \
     F(len)                                                                                                             \
-    F(packed) F(relay) F(again) F(answer) F(request) F(operation) F(number) F(value) F(rank) F(incarnation) IDENTITY(F)
+    F(packed) F(relay) F(again) F(answer) F(request) F(operation) F(number) F(value) LIFE(F, origin) IDENTITY(F)
 #define RELAYED(F) F(up_to) F(living)
 #define SNAP(F) F(slot) F(class) F(placed)
 #define IN_SNAP(F) F(snap.slot) F(snap.class) F(snap.placed)
@@ -83,7 +84,7 @@ static struct rng rng;
 #define SNAP_BLOCK(F) IN_SNAP(F) F(seg) F(offset) F(len) F(lost)
 #define SEGMENT(F) F(seg) F(number) F(bytes_per_rank) F(redundancy) F(uneven)
 #define SEGMENT_FREED(F) F(seg) F(number) F(status)
-#define DOUBT(F) AT(F, at) F(bytes) F(torn) F(living) F(level) F(put) F(rank) F(incarnation) F(generation)
+#define DOUBT(F) AT(F, at) F(bytes) F(torn) F(living) F(level) F(put) LIFE(F, writer) F(generation)
 #define DOUBT_END(F) F(slot) F(class) F(generation)
 #define OF(F) AT(F, of.at) F(of.class) F(of.generation) F(of.around)
 #define FETCH(F) OF(F) F(bytes)
@@ -92,13 +93,11 @@ static struct rng rng;
 #define COMPARED(F) F(slot) F(len) F(round)
 #define HASH(F) AT(F, at) F(bytes) F(exact) F(question)
 #define HASHED(F) F(len) F(question) F(status) F(generation)
-#define RANK_ASK(F) F(rank) F(incarnation) F(asked) F(behind) F(group) F(returned) F(begun)
-#define RANK_SAYS(F) F(rank) F(incarnation) F(process) F(ticks) F(asked)
+#define RANK_ASK(F) LIFE(F, life) F(asked) F(behind) F(group) F(returned) F(begun)
+#define RANK_SAYS(F) LIFE(F, life) F(process) F(ticks) F(asked)
 #define PARCEL(F)                                                                                                      \
-    F(rank)                                                                                                            \
-    F(incarnation)                                                                                                     \
-    F(to)                                                                                                              \
-    F(to_incarnation) F(received) F(piece) F(kind) F(creating) F(tell) F(hollow) F(hollows) F(total) F(from) F(len)
+    LIFE(F, sender)                                                                                                    \
+    LIFE(F, receiver) F(received) F(piece) F(kind) F(creating) F(tell) F(hollow) F(hollows) F(total) F(at) F(len)
 
 static int some_note(void)
 {
@@ -152,14 +151,14 @@ static void test_messages_of_one_type_are_told_apart(void **state)
 static void test_messages_parcel_comes_back_without_its_body(void **state)
 {
     (void)state;
-    struct msg_parcel p = {.rank = 3, .to = 5, .to_incarnation = 2, .piece = 9, .len = 100, .tell = true};
+    struct msg_parcel p = {.sender = life_of(3, 0), .receiver = life_of(5, 2), .piece = 9, .len = 100, .tell = true};
     struct wire back;
     msg_parcel_back_encode(&p, &back);
     assert_int_equal(back.type, WIRE_PARCEL_BACK);
     assert_int_equal(back.len, 0);
     struct msg_parcel d;
     msg_parcel_decode(&back, &d);
-    assert_true(d.rank == 3 && d.to == 5 && d.to_incarnation == 2 && d.piece == 9 && d.tell);
+    assert_true(life_equal(d.sender, p.sender) && life_equal(d.receiver, p.receiver) && d.piece == 9 && d.tell);
 }
 
 /* Down the chain: only who passes on asks for word. */
