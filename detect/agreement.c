@@ -74,7 +74,7 @@ void agreement_begin_anew(struct member *m)
 /* Into the entry before, if that is near and they are many. False: the batch is full. */
 static bool add_death(const struct member *m, struct batch *b, const struct death *d)
 {
-    struct member_event *last = b->n ? &b->e[b->n - 1].event : NULL;
+    struct view_event *last = b->n ? &b->e[b->n - 1].event : NULL;
     int behind = last ? d->node - (int)last->a : 0;
     if (m->n_deaths > MEMBER_BATCH_MAX && last && last->b == d->evidence && behind > 0 && behind < BATCH_SPAN) {
         last->d |= 1ull << (behind - 1);
@@ -85,7 +85,7 @@ static bool add_death(const struct member *m, struct batch *b, const struct deat
     b->e[b->n++] = (struct batch_entry){
         .node = d->finder,
         .event = {
-            .type = MEMBER_NODE_DEAD, .a = (uint32_t)d->node, .b = (uint32_t)d->evidence, .c = (uint32_t)d->finder}};
+            .type = VIEW_NODE_DEAD, .a = (uint32_t)d->node, .b = (uint32_t)d->evidence, .c = (uint32_t)d->finder}};
     return true;
 }
 
@@ -93,8 +93,8 @@ static bool add_death(const struct member *m, struct batch *b, const struct deat
 static void add_event(const struct member *m, struct batch *b, const struct pending *p)
 {
     struct batch_entry e = {.node = p->node, .seq = p->seq, .event = p->event};
-    if (p->event.type == MEMBER_NODE_BORN && ((int)p->event.a != m->next_id || batch_birth(b)))
-        e.event = (struct member_event){.type = BATCH_VOID};
+    if (p->event.type == VIEW_NODE_BORN && ((int)p->event.a != m->next_id || batch_birth(b)))
+        e.event = (struct view_event){.type = BATCH_VOID};
     b->e[b->n++] = e;
 }
 
@@ -161,7 +161,7 @@ static bool batch_admissible(const struct member *m, const struct batch *batch)
     int stay = m->p.n - m->dead.count, lowest = lowest_member(m);
     bool certain = true, lowest_stays = is_live(m, lowest);
     for (int i = 0; i < batch->n; i++) {
-        const struct member_event *e = &batch->e[i].event;
+        const struct view_event *e = &batch->e[i].event;
         for (int node = batch_next_death(e, -1); node >= 0; node = batch_next_death(e, node)) {
             if (!is_live(m, node))
                 continue; /* each is in a batch but once */

@@ -65,7 +65,7 @@ void helper_commands_here(struct helper *h)
     runs_here = h;
 }
 
-void helper_submit(struct helper *h, const struct member_event *event)
+void helper_submit(struct helper *h, const struct view_event *event)
 {
     enqueue(h, &(struct order){.kind = CMD_SUBMIT, .event = *event});
 }

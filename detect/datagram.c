@@ -3,10 +3,10 @@
 #include <assert.h>
 #include <string.h>
 
-int batch_next_death(const struct member_event *e, int after)
+int batch_next_death(const struct view_event *e, int after)
 {
     int first = (int)e->a, bit = after - first; /* of the next one */
-    if (e->type != MEMBER_NODE_DEAD || bit >= BATCH_SPAN - 1)
+    if (e->type != VIEW_NODE_DEAD || bit >= BATCH_SPAN - 1)
         return -1;
     if (bit < 0)
         return first;
@@ -22,20 +22,20 @@ bool batch_declares(const struct batch *b, int node)
     return false;
 }
 
-const struct member_event *batch_birth(const struct batch *b)
+const struct view_event *batch_birth(const struct batch *b)
 {
     for (int i = 0; i < b->n; i++)
-        if (b->e[i].event.type == MEMBER_NODE_BORN)
+        if (b->e[i].event.type == VIEW_NODE_BORN)
             return &b->e[i].event;
     return NULL;
 }
 
-int batch_events(const struct batch *b, struct member_event out[MEMBER_EVENTS_MAX])
+int batch_events(const struct batch *b, struct view_event out[MEMBER_EVENTS_MAX])
 {
     int n = 0;
     for (int i = 0; i < b->n; i++) {
-        const struct member_event *e = &b->e[i].event;
-        if (e->type != MEMBER_NODE_DEAD && e->type != BATCH_VOID)
+        const struct view_event *e = &b->e[i].event;
+        if (e->type != VIEW_NODE_DEAD && e->type != BATCH_VOID)
             out[n++] = *e;
         for (int node = batch_next_death(e, -1); node >= 0 && n < MEMBER_EVENTS_MAX; node = batch_next_death(e, node)) {
             out[n] = *e;
@@ -95,21 +95,21 @@ static void put_batch(struct cursor *c, const struct batch *b)
 }
 
 /* last: of the nodes that it declares, from a on. */
-static bool death_ok(const struct member_event *e, int last, int n)
+static bool death_ok(const struct view_event *e, int last, int n)
 {
     return (uint64_t)e->a + (uint64_t)last < (uint64_t)n && e->b >= MEMBER_REFUSED && e->b <= MEMBER_UNREACHABLE &&
            e->c < (uint32_t)n;
 }
 
-static bool event_ok(const struct member_event *e, int last, int n)
+static bool event_ok(const struct view_event *e, int last, int n)
 {
     switch (e->type) {
-    case MEMBER_NODE_DEAD:
+    case VIEW_NODE_DEAD:
         return death_ok(e, last, n);
-    case MEMBER_NODE_BORN:
+    case VIEW_NODE_BORN:
         return e->a < (uint32_t)n && e->c < (uint32_t)n;
     default:
-        return e->type == BATCH_VOID || e->type >= MEMBER_EVENT_FIRST;
+        return e->type == BATCH_VOID || e->type >= VIEW_EVENT_FIRST;
     }
 }
 
@@ -130,7 +130,7 @@ static void get_batch(struct cursor *c, int n, struct batch *b)
         e->event.b = (uint32_t)get(c, 4);
         e->event.c = (uint32_t)get(c, 4);
         e->event.d = get(c, 8);
-        bool dead = e->event.type == MEMBER_NODE_DEAD;
+        bool dead = e->event.type == VIEW_NODE_DEAD;
         said += dead ? 1 + __builtin_popcountll(e->event.d) : 1;
         int last = dead && e->event.d ? 64 - __builtin_clzll(e->event.d) : 0;
         if (said > MEMBER_EVENTS_MAX || !event_ok(&e->event, last, n))

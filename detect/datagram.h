@@ -47,9 +47,9 @@ enum vote_kind { VOTE_NONE, VOTE_REACHED, VOTE_UNREACHED, VOTE_KERNEL };
 enum round_phase { PHASE_NONE, PHASE_COLLECT, PHASE_PREPARE, PHASE_ACCEPT, PHASE_COMMIT, PHASE_SETTLE };
 
 struct batch_entry {
-    int node;     /* who submitted it; for MEMBER_NODE_DEAD who found it */
-    uint32_t seq; /* its number on that node; 0 for MEMBER_NODE_DEAD */
-    struct member_event event;
+    int node;     /* who submitted it; for VIEW_NODE_DEAD who found it */
+    uint32_t seq; /* its number on that node; 0 for VIEW_NODE_DEAD */
+    struct view_event event;
 };
 /* Where many have died at once an entry of deaths stands for several: bit i of d says that node a + 1 + i is dead, too, and by the same evidence.
  * Together a batch says no more than MEMBER_EVENTS_MAX things. */
@@ -59,14 +59,14 @@ struct batch {
 };
 enum { BATCH_SPAN = 65 }; /* ids that one entry may stand for */
 /* The least node above `after` that the event declares dead, or -1. From after = -1 on. */
-int batch_next_death(const struct member_event *e, int after);
+int batch_next_death(const struct view_event *e, int after);
 bool batch_declares(const struct batch *b, int node);
 /* An event that came to nothing: a birth of a node that was not the next one. The runtime does not get it. */
 enum { BATCH_VOID = 3 };
 /* The birth in it, or NULL. */
-const struct member_event *batch_birth(const struct batch *b);
+const struct view_event *batch_birth(const struct batch *b);
 /* As the runtime gets them, one for each death. Returns their number. */
-int batch_events(const struct batch *b, struct member_event out[MEMBER_EVENTS_MAX]);
+int batch_events(const struct batch *b, struct view_event out[MEMBER_EVENTS_MAX]);
 struct death {
     int node;
     int finder;

@@ -61,24 +61,24 @@ static void on_probe(void *user, int node)
     ask_start(user, node);
 }
 
-static void fence(struct helper *h, const struct member_event *events, int n)
+static void fence(struct helper *h, const struct view_event *events, int n)
 {
     for (int i = 0; i < n; i++)
-        if (events[i].type == MEMBER_NODE_DEAD) {
+        if (events[i].type == VIEW_NODE_DEAD) {
             knock_end(h, (int)events[i].a);
             for (int k = 0; k < h->n_probes; k++)
                 h->probes[k]->table->fence(h->probes[k], (int)events[i].a);
         }
 }
 
-static void on_prepare(void *user, uint64_t epoch, uint64_t proposal, const struct member_event *events, int n)
+static void on_prepare(void *user, uint64_t epoch, uint64_t proposal, const struct view_event *events, int n)
 {
     struct helper *h = user;
     fence(h, events, n);
     h->callbacks.prepare(h->callbacks.user, epoch, proposal, events, n);
 }
 
-static void on_commit(void *user, uint64_t epoch, const struct member_event *events, int n, uint64_t max_value)
+static void on_commit(void *user, uint64_t epoch, const struct view_event *events, int n, uint64_t max_value)
 {
     struct helper *h = user;
     fence(h, events, n);

@@ -35,8 +35,8 @@ struct helper_config {
 /* As in struct member_ops, same meaning. */
 struct helper_callbacks {
     void *user;
-    void (*prepare)(void *user, uint64_t epoch, uint64_t proposal, const struct member_event *events, int n);
-    void (*commit)(void *user, uint64_t epoch, const struct member_event *events, int n, uint64_t max_value);
+    void (*prepare)(void *user, uint64_t epoch, uint64_t proposal, const struct view_event *events, int n);
+    void (*commit)(void *user, uint64_t epoch, const struct view_event *events, int n, uint64_t max_value);
     void (*settled)(void *user, uint64_t epoch);
     void (*halt)(void *user, const char *reason);
     void (*report)(void *user, const struct member_report *report);
@@ -72,7 +72,7 @@ void helper_destroy(struct helper *h);
 /* Where a node is that may be born. Repeats, and several with one id, do no harm: the view says which. KEEL_ERR_ARG: no blob, no id;
  * KEEL_ERR_NOMEM. */
 keel_status helper_meet(struct helper *h, int node, const struct helper_blob *blob);
-void helper_submit(struct helper *h, const struct member_event *event);
+void helper_submit(struct helper *h, const struct view_event *event);
 void helper_prepared(struct helper *h, uint64_t proposal, uint64_t value);
 void helper_check(struct helper *h, int node);
 void helper_stake(struct helper *h, int node, enum member_stake stake);

@@ -73,7 +73,7 @@ struct order {
     int node;
     uint64_t proposal, value; /* value: of CMD_STAKE the stake, of CMD_WAITS until when */
     struct candidate *candidate;
-    struct member_event event;
+    struct view_event event;
 };
 
 struct helper {

@@ -110,7 +110,7 @@ void join_receive(struct member *m, const struct datagram *msg)
 
 bool join_is_other(const struct member *m, const struct batch *batch)
 {
-    const struct member_event *birth = batch_birth(batch);
+    const struct view_event *birth = batch_birth(batch);
     return birth && (int)birth->a == m->p.self && birth->b != m->p.incarnation;
 }
 
@@ -119,7 +119,7 @@ bool join_is_other(const struct member *m, const struct batch *batch)
 static bool is_ordered(const struct member *m, int node, uint32_t incarnation)
 {
     for (int i = 0; i < m->n_mine; i++)
-        if (m->mine[i].event.type == MEMBER_NODE_BORN && (int)m->mine[i].event.a == node &&
+        if (m->mine[i].event.type == VIEW_NODE_BORN && (int)m->mine[i].event.a == node &&
             m->mine[i].event.b == incarnation)
             return true;
     return false;
@@ -127,8 +127,7 @@ static bool is_ordered(const struct member *m, int node, uint32_t incarnation)
 
 static void order(struct member *m, int node, uint32_t incarnation, int was)
 {
-    const struct member_event birth = {
-        .type = MEMBER_NODE_BORN, .a = (uint32_t)node, .b = incarnation, .c = (uint32_t)was};
+    const struct view_event birth = {.type = VIEW_NODE_BORN, .a = (uint32_t)node, .b = incarnation, .c = (uint32_t)was};
     if (node == m->next_id && node < m->p.n && !is_ordered(m, node, incarnation))
         report_submit(m, &birth);
 }
@@ -159,7 +158,7 @@ void join_stranger(struct member *m, const struct datagram *msg)
 }
 
 /* As the view is committed. */
-void join_bear(struct member *m, const struct member_event *e)
+void join_bear(struct member *m, const struct view_event *e)
 {
     int node = (int)e->a;
     if (!idset_del(&m->gone, node) || !idset_del(&m->dead, node)) {

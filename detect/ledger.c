@@ -62,13 +62,13 @@ void agreement_prepare(struct member *m, const struct batch *batch)
     m->prepared_value = 0;
     member_note(m, MEMBER_REPORT_PREPARE, -1, MEMBER_ALIVE, m->epoch + 1, "proposed");
     for (int i = 0; i < batch->n && !m->halted; i++) {
-        const struct member_event *e = &batch->e[i].event;
+        const struct view_event *e = &batch->e[i].event;
         for (int node = batch_next_death(e, -1); node >= 0 && !m->halted; node = batch_next_death(e, node))
             detector_adopt_death(m, node, (enum member_evidence)e->b, (int)e->c, "declared in a proposal");
     }
     if (m->halted)
         return;
-    struct member_event events[MEMBER_EVENTS_MAX];
+    struct view_event events[MEMBER_EVENTS_MAX];
     int n = batch_events(batch, events);
     m->ops.prepare(m->ops.user, m->epoch + 1, m->proposal_number, events, n);
 }
@@ -134,7 +134,7 @@ static bool log_append(struct member *m, const struct batch *batch, uint64_t max
     return true;
 }
 
-static void declare_dead(struct member *m, const struct member_event *e, int node)
+static void declare_dead(struct member *m, const struct view_event *e, int node)
 {
     if (e->b != MEMBER_REFUSED && (m->p.self == agreement_coordinator(m) || m->p.self == (int)e->c)) {
         /* If it lives it should end; if this is lost, it learns when it asks somebody. */
@@ -167,9 +167,9 @@ void agreement_commit(struct member *m, const struct batch *batch, uint64_t max_
         const struct batch_entry *e = &batch->e[i];
         for (int node = batch_next_death(&e->event, -1); node >= 0; node = batch_next_death(&e->event, node))
             declare_dead(m, &e->event, node);
-        if (e->event.type == MEMBER_NODE_BORN)
+        if (e->event.type == VIEW_NODE_BORN)
             join_bear(m, &e->event);
-        if (e->event.type != MEMBER_NODE_DEAD)
+        if (e->event.type != VIEW_NODE_DEAD)
             set_ordered(m, e->node, e->seq);
     }
     m->has_proposal = m->prepared = m->has_accepted = m->bound = false;
@@ -182,7 +182,7 @@ void agreement_commit(struct member *m, const struct batch *batch, uint64_t max_
     report_committed(m);
     detector_rewatch(m);
     member_note(m, MEMBER_REPORT_VIEW, -1, MEMBER_ALIVE, m->epoch, "committed");
-    struct member_event events[MEMBER_EVENTS_MAX];
+    struct view_event events[MEMBER_EVENTS_MAX];
     int n = batch_events(batch, events);
     m->ops.commit(m->ops.user, m->epoch, events, n, max_value);
 }

@@ -235,11 +235,11 @@ static void no_watch(void *user, int node, bool on)
 {
     (void)user, (void)node, (void)on;
 }
-static void no_prepare(void *user, uint64_t epoch, uint64_t proposal, const struct member_event *events, int n)
+static void no_prepare(void *user, uint64_t epoch, uint64_t proposal, const struct view_event *events, int n)
 {
     (void)user, (void)epoch, (void)proposal, (void)events, (void)n;
 }
-static void no_commit(void *user, uint64_t epoch, const struct member_event *events, int n, uint64_t max_value)
+static void no_commit(void *user, uint64_t epoch, const struct view_event *events, int n, uint64_t max_value)
 {
     (void)user, (void)epoch, (void)events, (void)n, (void)max_value;
 }
@@ -445,7 +445,7 @@ bool member_was_left_out(const char *reason)
     return false;
 }
 
-const struct member_event *member_log(struct member *m, uint64_t epoch, int *n, uint64_t *max_value)
+const struct view_event *member_log(struct member *m, uint64_t epoch, int *n, uint64_t *max_value)
 {
     if (epoch < 1 || epoch > m->epoch)
         return NULL;

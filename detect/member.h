@@ -5,7 +5,8 @@
  * Nodes have the ids 0..n-1. Those below n_born are members from the start (spares included); the others are *unborn*:
  * no members, until a node joins the job under one. An id goes unborn -> member -> gone and never back. A *view* is an epoch
  * number and the set of those born and not declared dead up to it. A view change adds one to the epoch and carries a batch of
- * events; every member that lives sees the same sequence of batches (docs/protocols/detection.md has the argument).
+ * events (base/view_event.h); every member that lives sees the same sequence of batches (docs/protocols/detection.md has the argument).
+ * At most one node is born in a view, and under the least unborn id: so whoever is in a view in which a node is born has an id below it.
  *
  *   submit / verdict -> PREPARE(epoch, events) to all -> member_prepared() of all -> COMMIT(epoch, events, max value)
  *                    -> all have committed -> SETTLED(epoch)
@@ -27,6 +28,7 @@
 #include <stdint.h>
 
 #include "runtime/base/job_settings.h"
+#include "runtime/base/view_event.h"
 
 enum {
     MEMBER_NODES_MAX = 100000,
@@ -36,26 +38,13 @@ enum {
     MEMBER_DATAGRAM_MAX = 1344, /* bytes of the longest datagram a core sends */
 };
 
-/* Event types. The core makes and understands MEMBER_NODE_DEAD and MEMBER_NODE_BORN only; types from MEMBER_EVENT_FIRST on are the
- * runtime's and opaque here. */
-enum { MEMBER_NODE_DEAD = 1, MEMBER_NODE_BORN = 2, MEMBER_EVENT_FIRST = 16 };
 #define MEMBER_NEVER UINT64_MAX
 enum { MEMBER_BEAT_BITS = 56 };
 enum {
     MEMBER_LATE_TIMES = 4
 }; /* a limit grows by so many times what judge or judged were late by, and at most by itself */
 
-/* MEMBER_NODE_DEAD: a = node, b = enum member_evidence, c = the node that found it, or one that died with it.
- * MEMBER_NODE_BORN: a = node, b = its incarnation, c = 1 + the id it had in this job before; 0: none. At most one in a view, and of the least unborn id: so whoever is in a view in which a node
- * is born has an id below it. */
-struct member_event {
-    uint32_t type;
-    uint32_t a;
-    uint32_t b;
-    uint32_t c;
-    uint64_t d;
-};
-
+/* The b of VIEW_NODE_DEAD. */
 enum member_evidence {
     MEMBER_ALIVE,       /* no evidence of death */
     MEMBER_REFUSED,     /* positive: the peer's kernel says that nobody listens there; the agent is gone for certain */
@@ -177,10 +166,10 @@ struct member_ops {
      * (from within or later) with the number `proposal`, never 0. May come again for one epoch with other events and
      * another number (a coordinator died in between): the last counts. A node named dead in a superseded batch stays
      * suspected for ever, so fencing it early is right. */
-    void (*prepare)(void *user, uint64_t epoch, uint64_t proposal, const struct member_event *events, int n);
+    void (*prepare)(void *user, uint64_t epoch, uint64_t proposal, const struct view_event *events, int n);
     /* Epoch is decided: every live member gets the same events in the same order. max_value is the largest value that a live
      * member gave to member_prepared. A member that was cut off and catches up gets commits without a prepare. */
-    void (*commit)(void *user, uint64_t epoch, const struct member_event *events, int n, uint64_t max_value);
+    void (*commit)(void *user, uint64_t epoch, const struct view_event *events, int n, uint64_t max_value);
     /* Every live member of that view has committed all epochs up to this one. Comes in order, may skip numbers. */
     void (*settled)(void *user, uint64_t epoch);
     /* This member was declared dead, has no quorum or no memory. It does nothing any more, and calls nothing: the process must end. */
@@ -223,9 +212,9 @@ void member_stake(struct member *m, int node, enum member_stake stake, uint64_t 
 void member_waits(struct member *m, int node, uint64_t until, uint64_t now);
 
 /* Have an event ordered. Kept and resent until it is; each exactly once, in the order submitted here, unless this
- * member dies first. type >= MEMBER_EVENT_FIRST. Returns its sequence number on this member (1, 2, ...; member_join takes some), or 0: it has ended, maybe now, for
+ * member dies first. type >= VIEW_EVENT_FIRST. Returns its sequence number on this member (1, 2, ...; member_join takes some), or 0: it has ended, maybe now, for
  * want of memory. */
-uint32_t member_submit(struct member *m, const struct member_event *event, uint64_t now);
+uint32_t member_submit(struct member *m, const struct view_event *event, uint64_t now);
 /* Have a node's birth ordered, when all in the view know where it is. Kept and resent until something has come of it; asked again while it is
  * under way it changes nothing. Of a node that is not the least unborn one nothing comes, nor of the second of two that are given one id. */
 void member_join(struct member *m, int node, uint32_t incarnation, int was, uint64_t now);
@@ -278,5 +267,5 @@ struct member_status {
 };
 void member_status(const struct member *m, struct member_status *out);
 /* Events of a committed epoch 1..member_epoch; *n their number. Valid until the next call into the core. NULL too if out of memory. */
-const struct member_event *member_log(struct member *m, uint64_t epoch, int *n, uint64_t *max_value);
+const struct view_event *member_log(struct member *m, uint64_t epoch, int *n, uint64_t *max_value);
 #endif

@@ -207,7 +207,7 @@ struct joining {
 struct pending {
     int node;
     uint32_t seq;
-    struct member_event event;
+    struct view_event event;
 };
 
 struct member {
@@ -235,7 +235,7 @@ struct member {
     uint64_t undeclared_since; /* that nobody proposes them */
     struct log_entry **log;
     uint64_t cap_log;
-    struct member_event *log_out; /* what member_log has shown last */
+    struct view_event *log_out; /* what member_log has shown last */
 
     /* detector */
     struct watch *watch;
@@ -456,7 +456,7 @@ void join_tick(struct member *m);
 uint64_t join_deadline(const struct member *m);
 void join_stranger(struct member *m, const struct datagram *msg); /* from one that is not born, as far as we know */
 bool join_is_other(const struct member *m, const struct batch *batch); /* it bears somebody else under our id */
-void join_bear(struct member *m, const struct member_event *e);
+void join_bear(struct member *m, const struct view_event *e);
 
 /* ledger.c */
 void ledger_send(struct member *m, int to, uint64_t from); /* the log from this epoch on, some of it */
@@ -467,7 +467,7 @@ void pace_note(struct pace *pace, uint64_t took);
 uint64_t pace_rto(const struct member *m, const struct pace *pace,
                   int hops); /* to the first repetition, and the longest */
 uint64_t pace_rto_max(const struct member *m, const struct pace *pace, int hops);
-uint32_t report_submit(struct member *m, const struct member_event *event); /* 0: no memory, it has ended */
+uint32_t report_submit(struct member *m, const struct view_event *event); /* 0: no memory, it has ended */
 void report_death(struct member *m, bool own);
 void report_committed(struct member *m);
 void report_heard(struct member *m, int node); /* a sign of life, or of work */

@@ -47,7 +47,7 @@ static void report_due(struct member *m)
     r->hold = m->p.late_ns;
 }
 
-uint32_t report_submit(struct member *m, const struct member_event *event)
+uint32_t report_submit(struct member *m, const struct view_event *event)
 {
     if (!grow((void **)&m->mine, &m->cap_mine, m->n_mine + 1, sizeof *m->mine)) {
         member_halt(m, "out of memory");
@@ -60,10 +60,10 @@ uint32_t report_submit(struct member *m, const struct member_event *event)
     return seq;
 }
 
-uint32_t member_submit(struct member *m, const struct member_event *event, uint64_t now)
+uint32_t member_submit(struct member *m, const struct view_event *event, uint64_t now)
 {
     member_enter(m, now);
-    uint32_t seq = !m->halted && event->type >= MEMBER_EVENT_FIRST ? report_submit(m, event) : 0;
+    uint32_t seq = !m->halted && event->type >= VIEW_EVENT_FIRST ? report_submit(m, event) : 0;
     member_leave(m);
     return seq;
 }
@@ -344,7 +344,7 @@ void report_take(struct member *m, const struct datagram *msg)
             detector_contact(m, 0); /* are we cut off, or the one who reports? */
     for (int i = 0; i < msg->batch.n && !m->halted; i++) {
         const struct batch_entry *e = &msg->batch.e[i];
-        bool right = e->event.type >= MEMBER_EVENT_FIRST || e->event.type == MEMBER_NODE_BORN;
+        bool right = e->event.type >= VIEW_EVENT_FIRST || e->event.type == VIEW_NODE_BORN;
         if (e->seq != last_known(m, e->node) + 1 || !right || !is_member(m, e->node) ||
             !grow((void **)&m->queue, &m->cap_queue, m->n_queue + 1, sizeof *m->queue))
             continue;

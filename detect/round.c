@@ -224,7 +224,7 @@ void round_self_done(struct member *m)
 static void send_to_born(struct member *m)
 {
     struct round *r = &m->round;
-    const struct member_event *birth = batch_birth(&r->batch);
+    const struct view_event *birth = batch_birth(&r->batch);
     for (int i = 0; birth && i < r->n_pieces && !m->halted; i++)
         if (r->piece[i].head == (int)birth->a && is_live(m, r->piece[i].head))
             send_down(m, r->piece[i], false);

@@ -166,7 +166,7 @@ static bool gone_before(const struct member *m, enum round_phase phase, uint64_t
     bool ok = idset_copy(gone, &m->gone), commits = phase == PHASE_COMMIT || phase == PHASE_SETTLE;
     for (uint64_t s = index; s <= m->epoch; s++) {
         const struct batch *b = &m->log[s - 1]->batch;
-        const struct member_event *birth = batch_birth(b);
+        const struct view_event *birth = batch_birth(b);
         for (int i = 0; i < b->n; i++)
             for (int k = batch_next_death(&b->e[i].event, -1); k >= 0; k = batch_next_death(&b->e[i].event, k))
                 ok = ok && idset_del(gone, k);

@@ -65,21 +65,21 @@ void plane_verify(struct plane *p, uint64_t id)
 
 /* The helper thread's callbacks. */
 
-static void copy_events(struct command *c, const struct member_event *events, int n)
+static void copy_events(struct command *c, const struct view_event *events, int n)
 {
     c->n = n;
     for (int i = 0; i < n; i++)
-        c->event[i] = (struct view_event){events[i].type, events[i].a, events[i].b, events[i].c, events[i].d};
+        c->event[i] = events[i];
 }
 
-static void on_prepare(void *user, uint64_t epoch, uint64_t proposal, const struct member_event *events, int n)
+static void on_prepare(void *user, uint64_t epoch, uint64_t proposal, const struct view_event *events, int n)
 {
     struct command c = {.type = COMMAND_PREPARE, .epoch = epoch, .value = proposal};
     copy_events(&c, events, n);
     queue_command(user, &c);
 }
 
-static void on_commit(void *user, uint64_t epoch, const struct member_event *events, int n, uint64_t max_value)
+static void on_commit(void *user, uint64_t epoch, const struct view_event *events, int n, uint64_t max_value)
 {
     struct command c = {.type = COMMAND_COMMIT, .epoch = epoch, .value = max_value};
     copy_events(&c, events, n);

@@ -69,8 +69,7 @@ static keel_status make_page(struct plane *p)
 static void submit(void *user, const struct view_event *e)
 {
     struct plane *p = user;
-    struct member_event event = {.type = e->type, .a = e->a, .b = e->b, .c = e->c, .d = e->d};
-    helper_submit(p->helper, &event);
+    helper_submit(p->helper, e);
 }
 
 static void check(void *user, int node)

@@ -46,6 +46,7 @@
 
 #include "runtime/base/job_settings.h"
 #include "runtime/base/life.h"
+#include "runtime/base/view_event.h"
 #include "runtime/wire/layout.h"
 
 enum copyset_mode { COPYSET_DIRECT, COPYSET_REPAIR };
@@ -135,10 +136,9 @@ struct view {
     char why[192];
 };
 
-/* Types of the events that agents submit to the membership log; operands a, b, c. Node deaths and births are the log's own. */
+/* Types of the events that agents submit to the membership log; operands a, b, c, d. Node deaths and births are the log's own
+ * (base/view_event.h). */
 enum view_event_type {
-    VIEW_NODE_DEAD = 1,  /* a node, b evidence, c who found it */
-    VIEW_NODE_BORN = 2,  /* a node, b incarnation, c 1 + the id it had before: it is where that one was; 0: none */
     VIEW_RANK_DEAD = 16, /* a rank, b incarnation, c signal, 0: SIGNAL_HIDDEN */
     VIEW_RANK_DONE = 17, /* a rank, b incarnation, c exit code, d 1: with puts that were not complete */
     VIEW_RANK_LEFT = 18, /* a rank, b incarnation */
@@ -166,10 +166,7 @@ static inline uint32_t view_moved_order(uint64_t word)
     return (uint32_t)(word >> 1);
 }
 
-struct view_event {
-    uint32_t type, a, b, c;
-    uint64_t d;
-};
+_Static_assert((int)VIEW_RANK_DEAD >= (int)VIEW_EVENT_FIRST, "those below are the detector's");
 
 /* Of an event about a rank: whose process. Events name no replica: a rank has one. */
 static inline struct life view_event_life(const struct view_event *event)

@@ -27,11 +27,11 @@ static void on_watch(void *user, int node, bool on)
     (void)on;
     on_node(user, node);
 }
-static void on_prepare(void *user, uint64_t epoch, uint64_t proposal, const struct member_event *events, int n)
+static void on_prepare(void *user, uint64_t epoch, uint64_t proposal, const struct view_event *events, int n)
 {
     (void)user, (void)epoch, (void)proposal, (void)events, (void)n;
 }
-static void on_commit(void *user, uint64_t epoch, const struct member_event *events, int n, uint64_t value)
+static void on_commit(void *user, uint64_t epoch, const struct view_event *events, int n, uint64_t value)
 {
     (void)user, (void)epoch, (void)events, (void)n, (void)value;
 }

@@ -34,7 +34,7 @@ static void say(const struct note *n)
         _exit(3);
 }
 
-static void on_prepare(void *user, uint64_t epoch, uint64_t proposal, const struct member_event *events, int n)
+static void on_prepare(void *user, uint64_t epoch, uint64_t proposal, const struct view_event *events, int n)
 {
     struct self *s = user;
     (void)epoch;
@@ -43,13 +43,13 @@ static void on_prepare(void *user, uint64_t epoch, uint64_t proposal, const stru
     helper_prepared(s->h, proposal, (uint64_t)s->node);
 }
 
-static void on_commit(void *user, uint64_t epoch, const struct member_event *events, int n, uint64_t max_value)
+static void on_commit(void *user, uint64_t epoch, const struct view_event *events, int n, uint64_t max_value)
 {
     struct self *s = user;
     (void)max_value;
     for (int i = 0; i < n; i++) {
         struct note note = {.node = s->node, .kind = NOTE_COMMIT, .about = -1, .epoch = epoch, .t = clock_now_ns()};
-        if (events[i].type == MEMBER_NODE_DEAD)
+        if (events[i].type == VIEW_NODE_DEAD)
             note.about = (int)events[i].a;
         say(&note);
     }

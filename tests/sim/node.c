@@ -10,7 +10,7 @@
 #include "detect/datagram.h"
 #include "tests/sim/world.h"
 
-#define TYPE_NOTE MEMBER_EVENT_FIRST
+#define TYPE_NOTE VIEW_EVENT_FIRST
 
 static void on_send(void *user, int to, const void *data, size_t len)
 {
@@ -47,13 +47,13 @@ static void on_probe(void *user, int node)
     world_send(s->w, EV_PROBE, s->id, node, "", 0);
 }
 
-static void on_prepare(void *user, uint64_t epoch, uint64_t proposal, const struct member_event *events, int n)
+static void on_prepare(void *user, uint64_t epoch, uint64_t proposal, const struct view_event *events, int n)
 {
     struct simnode *s = user;
     if (!member_is_born(s->m))
         sim_fail(s->w, s->id, "is asked to prepare epoch %llu, and is not born", (unsigned long long)epoch);
     for (int i = 0; i < n; i++)
-        if (events[i].type == MEMBER_NODE_DEAD)
+        if (events[i].type == VIEW_NODE_DEAD)
             bitset_add(s->fenced, (int)events[i].a);
     barrier_freeze(s->b);
     if (rng_below(&s->w->rng, 2)) {
@@ -70,16 +70,16 @@ static void schedule_enter(struct simnode *s)
         world_push(s->w, s->w->now + rng_below(&s->w->rng, 20 * MS), EV_ENTER, s->id, -1);
 }
 
-static void on_commit(void *user, uint64_t epoch, const struct member_event *events, int n, uint64_t max_value)
+static void on_commit(void *user, uint64_t epoch, const struct view_event *events, int n, uint64_t max_value)
 {
     struct simnode *s = user;
     bool was = s->participant;
     world_check_commit(s->w, s, epoch, events, n, max_value);
     for (int i = 0; i < n; i++) {
         int node = (int)events[i].a;
-        if (events[i].type == MEMBER_NODE_DEAD)
+        if (events[i].type == VIEW_NODE_DEAD)
             bitset_add(s->fenced, node);
-        if (events[i].type != MEMBER_NODE_DEAD || !bitset_has(s->participants, node))
+        if (events[i].type != VIEW_NODE_DEAD || !bitset_has(s->participants, node))
             continue;
         bitset_del(s->participants, node);
         for (int k = member_next(s->m, s->w->sc.n - s->w->sc.spares); k >= 0; k = member_next(s->m, k + 1))
@@ -241,7 +241,7 @@ static uint64_t heartbeat(const struct simnode *s)
 
 static void submit(struct simnode *s)
 {
-    struct member_event ev = {.type = TYPE_NOTE, .a = (uint32_t)s->id, .b = s->submitted + 1};
+    struct view_event ev = {.type = TYPE_NOTE, .a = (uint32_t)s->id, .b = s->submitted + 1};
     if (s->w->now - SEC > s->w->sc.end * 2 / 3)
         return;
     s->submitted++; /* before: the call may order it at once */

@@ -5,7 +5,7 @@
 #include "runtime/base/bitset.h"
 #include "tests/sim/world.h"
 
-static bool same_events(const struct decision *d, const struct member_event *events, int n)
+static bool same_events(const struct decision *d, const struct view_event *events, int n)
 {
     if (d->n != n)
         return false;
@@ -16,7 +16,7 @@ static bool same_events(const struct decision *d, const struct member_event *eve
     return true;
 }
 
-static void check_death(struct world *w, const struct simnode *s, const struct member_event *e)
+static void check_death(struct world *w, const struct simnode *s, const struct view_event *e)
 {
     struct simnode *victim = &w->nodes[e->a];
     if (!victim->tainted && !victim->dead)
@@ -52,7 +52,7 @@ static void check_one_job(struct world *w, const struct simnode *s)
     }
 }
 
-void world_check_commit(struct world *w, struct simnode *s, uint64_t epoch, const struct member_event *events, int n,
+void world_check_commit(struct world *w, struct simnode *s, uint64_t epoch, const struct view_event *events, int n,
                         uint64_t max_value)
 {
     check_one_job(w, s);
@@ -77,11 +77,11 @@ void world_check_commit(struct world *w, struct simnode *s, uint64_t epoch, cons
         sim_fail(w, s->id, "commits epoch %llu out of order", (unsigned long long)epoch);
     w->last_commit = w->now;
     for (int i = 0; i < n; i++) {
-        if (events[i].type == MEMBER_NODE_DEAD) {
+        if (events[i].type == VIEW_NODE_DEAD) {
             check_death(w, s, &events[i]);
             continue;
         }
-        if (events[i].type == MEMBER_NODE_BORN) {
+        if (events[i].type == VIEW_NODE_BORN) {
             if (events[i].a != s->born++ || events[i].b != 1 + events[i].a || events[i].c != events[i].a / 2)
                 sim_fail(w, s->id, "has node %u born, and it is the turn of %u", events[i].a, s->born - 1);
             w->nodes[events[i].a].birth = epoch;

@@ -128,7 +128,7 @@ struct simnode {
 struct decision {
     int n;
     uint64_t max_value;
-    struct member_event events[MEMBER_EVENTS_MAX];
+    struct view_event events[MEMBER_EVENTS_MAX];
 };
 
 struct world {
@@ -164,7 +164,7 @@ void node_event(struct simnode *s, const struct event *e);
 void node_sync(struct simnode *s); /* after any call into its cores: its next tick */
 void world_check_end(struct world *w);
 void world_check_settled(struct world *w, const struct simnode *s, uint64_t epoch);
-void world_check_commit(struct world *w, struct simnode *s, uint64_t epoch, const struct member_event *events, int n,
+void world_check_commit(struct world *w, struct simnode *s, uint64_t epoch, const struct view_event *events, int n,
                         uint64_t max_value);
 void world_check_barrier(struct world *w, const struct simnode *s, uint64_t seq);
 #endif

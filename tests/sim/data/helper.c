@@ -212,21 +212,21 @@ void helper_died(struct node *dead)
 /* ---- decisions, for the data thread ---- */
 
 static struct command with_events(enum command_type type, uint64_t epoch, uint64_t value,
-                                  const struct member_event *events, int n)
+                                  const struct view_event *events, int n)
 {
     struct command c = {.type = type, .epoch = epoch, .value = value, .n = n};
     for (int i = 0; i < n; i++)
-        c.event[i] = (struct view_event){events[i].type, events[i].a, events[i].b, events[i].c, events[i].d};
+        c.event[i] = events[i];
     return c;
 }
 
-static void on_prepare(void *user, uint64_t epoch, uint64_t proposal, const struct member_event *events, int n)
+static void on_prepare(void *user, uint64_t epoch, uint64_t proposal, const struct view_event *events, int n)
 {
     struct command c = with_events(COMMAND_PREPARE, epoch, proposal, events, n);
     node_command(user, &c);
 }
 
-static void on_commit(void *user, uint64_t epoch, const struct member_event *events, int n, uint64_t max_value)
+static void on_commit(void *user, uint64_t epoch, const struct view_event *events, int n, uint64_t max_value)
 {
     struct command c = with_events(COMMAND_COMMIT, epoch, max_value, events, n);
     node_command(user, &c);
@@ -276,7 +276,7 @@ struct asked {
     enum ask kind;
     int about;
     uint64_t proposal, value;
-    struct member_event event;
+    struct view_event event;
 };
 
 static void ask_in(void *arg, uint64_t unused)
@@ -326,7 +326,7 @@ static void ask(struct node *n, const struct asked *asked)
 
 static void ops_submit(void *user, const struct view_event *e)
 {
-    ask(user, &(struct asked){.kind = ASK_SUBMIT, .event = {e->type, e->a, e->b, e->c, e->d}});
+    ask(user, &(struct asked){.kind = ASK_SUBMIT, .event = *e});
 }
 static void ops_check(void *user, int node)
 {

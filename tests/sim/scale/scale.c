@@ -119,7 +119,7 @@ static void on_probe(void *user, int node)
         later(w.now + delay(node) + delay(s->id), w.nodes[node].dead ? EV_REFUSED : EV_KERNEL, s->id, node);
 }
 
-static void on_prepare(void *user, uint64_t epoch, uint64_t proposal, const struct member_event *events, int n)
+static void on_prepare(void *user, uint64_t epoch, uint64_t proposal, const struct view_event *events, int n)
 {
     struct node *s = user;
     (void)epoch;
@@ -128,7 +128,7 @@ static void on_prepare(void *user, uint64_t epoch, uint64_t proposal, const stru
     member_prepared(s->m, proposal, 0, w.now);
 }
 
-static uint64_t hash_of(const struct member_event *events, int n)
+static uint64_t hash_of(const struct view_event *events, int n)
 {
     uint64_t h = 1469598103934665603ull;
     for (size_t i = 0; i < (size_t)n * sizeof *events; i++)
@@ -136,9 +136,9 @@ static uint64_t hash_of(const struct member_event *events, int n)
     return h;
 }
 
-static void note_event(const struct member_event *e)
+static void note_event(const struct view_event *e)
 {
-    if (e->type != MEMBER_NODE_DEAD) {
+    if (e->type != VIEW_NODE_DEAD) {
         w.out->ordered++;
         return;
     }
@@ -156,7 +156,7 @@ static bool is_one_job(const struct node *s)
     return true;
 }
 
-static void on_commit(void *user, uint64_t epoch, const struct member_event *events, int n, uint64_t max_value)
+static void on_commit(void *user, uint64_t epoch, const struct view_event *events, int n, uint64_t max_value)
 {
     struct node *s = user;
     (void)max_value;
@@ -257,7 +257,7 @@ static void fail_all(void)
     w.out->failed = frozen;
     for (int i = 0; i < w.p.submitted; i++) {
         struct node *s = &w.nodes[(int64_t)i * w.p.n / w.p.submitted];
-        struct member_event e = {.type = MEMBER_EVENT_FIRST, .a = (uint32_t)s->id};
+        struct view_event e = {.type = VIEW_EVENT_FIRST, .a = (uint32_t)s->id};
         if (!s->dead)
             member_submit(s->m, &e, w.now);
     }

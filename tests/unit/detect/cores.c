@@ -27,7 +27,7 @@ static struct {
     bool there;
     int n;
     uint64_t value;
-    struct member_event events[MEMBER_EVENTS_MAX];
+    struct view_event events[MEMBER_EVENTS_MAX];
 } history[HISTORY + 1];
 
 static uint64_t now_of(const struct core *c)
@@ -137,7 +137,7 @@ static void on_probe(void *user, int node)
         push(REFUSED, node, c->id);
 }
 
-static void on_prepare(void *user, uint64_t epoch, uint64_t proposal, const struct member_event *events, int n)
+static void on_prepare(void *user, uint64_t epoch, uint64_t proposal, const struct view_event *events, int n)
 {
     const struct core *c = acts(user);
     (void)events;
@@ -149,7 +149,7 @@ static void on_prepare(void *user, uint64_t epoch, uint64_t proposal, const stru
     member_prepared(c->m, proposal, 100 + (uint64_t)c->id, now_of(c));
 }
 
-static void on_commit(void *user, uint64_t epoch, const struct member_event *events, int n, uint64_t max_value)
+static void on_commit(void *user, uint64_t epoch, const struct view_event *events, int n, uint64_t max_value)
 {
     struct core *c = acts(user);
     if (!cores_is_well(c))
@@ -167,9 +167,9 @@ static void on_commit(void *user, uint64_t epoch, const struct member_event *eve
     assert_true(history[epoch].value == max_value);
     assert_memory_equal(history[epoch].events, events, (size_t)n * sizeof *events);
     for (int i = 0; i < n; i++)
-        if (events[i].type == MEMBER_NODE_DEAD)
+        if (events[i].type == VIEW_NODE_DEAD)
             assert_true(cores.c[events[i].a].may_go);
-        else if (events[i].type == MEMBER_NODE_BORN)
+        else if (events[i].type == VIEW_NODE_BORN)
             cores.c[events[i].a].born_at = epoch;
         else if (events[i].a == (uint32_t)c->id)
             assert_int_equal(events[i].b, ++c->ordered);
@@ -310,7 +310,7 @@ void cores_end(void)
 bool cores_submit(int node)
 {
     struct core *c = &cores.c[node];
-    struct member_event e = {.type = MEMBER_EVENT_FIRST, .a = (uint32_t)node, .b = c->submitted + 1};
+    struct view_event e = {.type = VIEW_EVENT_FIRST, .a = (uint32_t)node, .b = c->submitted + 1};
     cores.running = c;
     uint32_t number = cores_is_well(c) ? member_submit(c->m, &e, now_of(c)) : 0;
     cores.running = NULL;

@@ -45,7 +45,7 @@ static void on_probe(void *user, int node)
     (void)user;
     (void)node;
 }
-static void on_prepare(void *user, uint64_t epoch, uint64_t proposal, const struct member_event *events, int n)
+static void on_prepare(void *user, uint64_t epoch, uint64_t proposal, const struct view_event *events, int n)
 {
     (void)user;
     (void)epoch;
@@ -53,7 +53,7 @@ static void on_prepare(void *user, uint64_t epoch, uint64_t proposal, const stru
     (void)events;
     (void)n;
 }
-static void on_commit(void *user, uint64_t epoch, const struct member_event *events, int n, uint64_t max_value)
+static void on_commit(void *user, uint64_t epoch, const struct view_event *events, int n, uint64_t max_value)
 {
     (void)max_value;
     on_prepare(user, epoch, 0, events, n);
@@ -245,7 +245,7 @@ static int reports_beside_the_first(void)
 static void test_doubts_a_report_that_was_taken_is_not_repeated(void **state)
 {
     (void)state;
-    const struct member_event e = {.type = MEMBER_EVENT_FIRST};
+    const struct view_event e = {.type = VIEW_EVENT_FIRST};
     pass(100 * MS, true);
     member_submit(m, &e, now);
     assert_int_equal(reports_to[0], 1);
@@ -271,7 +271,7 @@ static void test_doubts_a_report_that_was_taken_is_not_repeated(void **state)
 static void test_doubts_a_slow_coordinator_is_not_looked_at(void **state)
 {
     (void)state;
-    const struct member_event e = {.type = MEMBER_EVENT_FIRST};
+    const struct view_event e = {.type = VIEW_EVENT_FIRST};
     pass(100 * MS, true);
     member_submit(m, &e, now);
     for (int i = 0; i < 7; i++) {
@@ -287,7 +287,7 @@ static void test_doubts_a_slow_coordinator_is_not_looked_at(void **state)
 static void test_doubts_a_silent_coordinator_is_looked_at(void **state)
 {
     (void)state;
-    const struct member_event e = {.type = MEMBER_EVENT_FIRST};
+    const struct view_event e = {.type = VIEW_EVENT_FIRST};
     pass(100 * MS, true);
     member_submit(m, &e, now);
     pass(140 * MS, true);

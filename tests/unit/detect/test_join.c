@@ -200,9 +200,9 @@ static void test_join_a_birth_that_is_not_the_next_one_is_void(void **state)
     int births = 0;
     for (uint64_t e = 1; e <= member_epoch(cores.c[0].m); e++) {
         int n;
-        const struct member_event *event = member_log(cores.c[0].m, e, &n, NULL);
+        const struct view_event *event = member_log(cores.c[0].m, e, &n, NULL);
         for (int i = 0; i < n; i++)
-            births += event[i].type == MEMBER_NODE_BORN && event[i].a == 3;
+            births += event[i].type == VIEW_NODE_BORN && event[i].a == 3;
     }
     assert_int_equal(births, 1);
     assert_int_equal(member_next_id(cores.c[0].m), 4);

@@ -21,18 +21,18 @@ struct node {
     _Atomic(const char *) ended;
 };
 
-static void on_prepare(void *user, uint64_t epoch, uint64_t proposal, const struct member_event *events, int n)
+static void on_prepare(void *user, uint64_t epoch, uint64_t proposal, const struct view_event *events, int n)
 {
     struct node *s = user;
     (void)epoch, (void)events, (void)n;
     helper_prepared(s->h, proposal, 0);
 }
-static void on_commit(void *user, uint64_t epoch, const struct member_event *events, int n, uint64_t max_value)
+static void on_commit(void *user, uint64_t epoch, const struct view_event *events, int n, uint64_t max_value)
 {
     struct node *s = user;
     (void)max_value;
     for (int i = 0; i < n; i++)
-        if (events[i].type == MEMBER_NODE_BORN)
+        if (events[i].type == VIEW_NODE_BORN)
             s->born |= 1u << events[i].a;
     s->epoch = epoch;
 }

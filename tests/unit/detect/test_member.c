@@ -17,7 +17,7 @@ struct fake {
     int id;
     struct member *m;
     uint64_t commits, settled, max_value;
-    struct member_event last;
+    struct view_event last;
     int prepares;
     uint64_t proposal; /* the last one */
     uint64_t value;    /* answer to prepare */
@@ -82,7 +82,7 @@ static void on_probe(void *user, int node)
 {
     ((struct fake *)user)->probes[node]++;
 }
-static void on_prepare(void *user, uint64_t epoch, uint64_t proposal, const struct member_event *events, int n)
+static void on_prepare(void *user, uint64_t epoch, uint64_t proposal, const struct view_event *events, int n)
 {
     struct fake *f = user;
     (void)epoch;
@@ -93,7 +93,7 @@ static void on_prepare(void *user, uint64_t epoch, uint64_t proposal, const stru
     if (!f->hold)
         member_prepared(f->m, proposal, f->value, now);
 }
-static void on_commit(void *user, uint64_t epoch, const struct member_event *events, int n, uint64_t max_value)
+static void on_commit(void *user, uint64_t epoch, const struct view_event *events, int n, uint64_t max_value)
 {
     struct fake *f = user;
     assert_int_equal(epoch, ++f->commits);
@@ -232,7 +232,7 @@ static void expect_nothing_said(void)
 static void test_member_submission_reaches_everybody_once(void **state)
 {
     (void)state;
-    struct member_event e = {.type = MEMBER_EVENT_FIRST, .a = 5, .d = 1234567890123ull};
+    struct view_event e = {.type = VIEW_EVENT_FIRST, .a = 5, .d = 1234567890123ull};
     assert_int_equal(member_submit(fakes[2].m, &e, now), 1);
     deliver();
     for (int i = 0; i < nodes; i++) {
@@ -250,7 +250,7 @@ static void test_member_submission_reaches_everybody_once(void **state)
 static void test_member_commit_waits_for_the_slowest_prepare(void **state)
 {
     (void)state;
-    struct member_event e = {.type = MEMBER_EVENT_FIRST};
+    struct view_event e = {.type = VIEW_EVENT_FIRST};
     fakes[3].hold = true;
     member_submit(fakes[0].m, &e, now);
     deliver();
@@ -277,7 +277,7 @@ static void test_member_prepare_waits_for_no_node_that_died_since(void **state)
         nodes = NODES_MAX;
         set_up(state);
         pass(500 * MS);
-        struct member_event e = {.type = MEMBER_EVENT_FIRST};
+        struct view_event e = {.type = VIEW_EVENT_FIRST};
         fakes[waits].hold = true;
         member_submit(fakes[1].m, &e, now);
         cut[DIES] = true;
@@ -293,7 +293,7 @@ static void test_member_prepare_waits_for_no_node_that_died_since(void **state)
         for (int i = 0; i < nodes; i++)
             if (i != DIES) {
                 assert_int_equal(fakes[i].commits, 2); /* the event, then the death */
-                assert_int_equal(fakes[i].last.type, MEMBER_NODE_DEAD);
+                assert_int_equal(fakes[i].last.type, VIEW_NODE_DEAD);
                 assert_false(fakes[i].halted);
             }
     }
@@ -308,7 +308,7 @@ static void test_member_refused_node_is_dead_without_waiting(void **state)
     for (int i = 0; i < 3; i++) {
         assert_int_equal(fakes[i].commits, 1);
         assert_false(member_alive(fakes[i].m, 3));
-        assert_int_equal(fakes[i].last.type, MEMBER_NODE_DEAD);
+        assert_int_equal(fakes[i].last.type, VIEW_NODE_DEAD);
         assert_int_equal(fakes[i].last.b, MEMBER_REFUSED);
         assert_int_equal(fakes[i].last.c, 1);
     }
@@ -461,12 +461,12 @@ static void check_event_of_node_2_ordered_without_node_0(uint64_t max_value)
     for (int i = 1; i < nodes; i++) {
         int n;
         uint64_t value;
-        const struct member_event *first = member_log(fakes[i].m, 1, &n, &value);
+        const struct view_event *first = member_log(fakes[i].m, 1, &n, &value);
         assert_int_equal(fakes[i].commits, 2);
         assert_int_equal(fakes[i].settled, 2);
-        const struct member_event *second = &fakes[i].last;
-        assert_int_equal(first->type + second->type, MEMBER_NODE_DEAD + MEMBER_EVENT_FIRST);
-        assert_int_equal(first->type == MEMBER_EVENT_FIRST ? first->a : second->a, 42);
+        const struct view_event *second = &fakes[i].last;
+        assert_int_equal(first->type + second->type, VIEW_NODE_DEAD + VIEW_EVENT_FIRST);
+        assert_int_equal(first->type == VIEW_EVENT_FIRST ? first->a : second->a, 42);
         assert_int_equal(value, max_value);
     }
 }
@@ -704,7 +704,7 @@ static void test_member_host_that_answers_somebody_has_the_longer_limit(void **s
 static void test_member_stopped_node_that_an_event_waits_for(void **state)
 {
     (void)state;
-    struct member_event e = {.type = MEMBER_EVENT_FIRST, .a = 42};
+    struct view_event e = {.type = VIEW_EVENT_FIRST, .a = 42};
     for (int victim = 0; victim < 4; victim += 3) { /* the coordinator, and another one */
         tear_down(state);
         set_up(state);
@@ -840,7 +840,7 @@ static void test_member_host_that_falls_silent_after_its_agent(void **state)
 static void test_member_coordinator_dies_before_anybody_accepted(void **state)
 {
     (void)state;
-    struct member_event e = {.type = MEMBER_EVENT_FIRST, .a = 42};
+    struct view_event e = {.type = VIEW_EVENT_FIRST, .a = 42};
     fakes[1].hold = true;
     member_submit(fakes[2].m, &e, now);
     deliver(); /* node 1 has not prepared: nothing is accepted, and nothing binds the next one */
@@ -852,7 +852,7 @@ static void test_member_coordinator_dies_before_anybody_accepted(void **state)
 static void test_member_late_answer_to_a_superseded_proposal_is_ignored(void **state)
 {
     (void)state;
-    struct member_event e = {.type = MEMBER_EVENT_FIRST, .a = 42};
+    struct view_event e = {.type = VIEW_EVENT_FIRST, .a = 42};
     fakes[2].hold = true;
     member_submit(fakes[2].m, &e, now);
     deliver();
@@ -875,7 +875,7 @@ static void test_member_late_answer_to_a_superseded_proposal_is_ignored(void **s
 static void test_member_coordinator_dies_all_accepted_next_one_keeps_its_value(void **state)
 {
     (void)state;
-    struct member_event e = {.type = MEMBER_EVENT_FIRST, .a = 42};
+    struct view_event e = {.type = VIEW_EVENT_FIRST, .a = 42};
     fakes[0].value = 1000;
     lose_answers = PHASE_ACCEPT;
     member_submit(fakes[2].m, &e, now);
@@ -889,7 +889,7 @@ static void test_member_coordinator_dies_all_accepted_next_one_keeps_its_value(v
 static void test_member_coordinator_dies_one_accepted_next_one_keeps_its_value(void **state)
 {
     (void)state;
-    struct member_event e = {.type = MEMBER_EVENT_FIRST, .a = 42};
+    struct view_event e = {.type = VIEW_EVENT_FIRST, .a = 42};
     fakes[0].value = 1000;
     lose_accept_but = 3;
     member_submit(fakes[2].m, &e, now);

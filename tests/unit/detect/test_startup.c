@@ -52,13 +52,13 @@ static void on_probe(void *user, int node)
     (void)user, (void)node; /* a host that is switched off says nothing */
 }
 
-static void on_prepare(void *user, uint64_t epoch, uint64_t proposal, const struct member_event *events, int n)
+static void on_prepare(void *user, uint64_t epoch, uint64_t proposal, const struct view_event *events, int n)
 {
     (void)epoch, (void)events, (void)n;
     member_prepared(((struct fake *)user)->m, proposal, 0, now);
 }
 
-static void on_commit(void *user, uint64_t epoch, const struct member_event *events, int n, uint64_t max_value)
+static void on_commit(void *user, uint64_t epoch, const struct view_event *events, int n, uint64_t max_value)
 {
     (void)user, (void)epoch, (void)events, (void)n, (void)max_value;
 }

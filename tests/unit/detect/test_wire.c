@@ -30,7 +30,7 @@ static struct datagram full_round(struct rng *r, int n, const int *left, int n_l
         m.batch.e[i] =
             (struct batch_entry){.node = (int)rng_below(r, (uint64_t)n),
                                  .seq = (uint32_t)rng_u64(r),
-                                 .event = {.type = MEMBER_EVENT_FIRST, .a = (uint32_t)rng_u64(r), .d = rng_u64(r)}};
+                                 .event = {.type = VIEW_EVENT_FIRST, .a = (uint32_t)rng_u64(r), .d = rng_u64(r)}};
     return m;
 }
 
@@ -76,8 +76,8 @@ static void test_wire_deaths_of_neighbours_share_an_entry(void **state)
         bool dead[300] = {false};
         int left[DATAGRAM_LEFT_MAX], said = 0, at = (int)rng_below(&r, 40);
         while (m.batch.n < 3 && at < n) {
-            struct member_event *e = &m.batch.e[m.batch.n++].event;
-            *e = (struct member_event){.type = MEMBER_NODE_DEAD, .a = (uint32_t)at, .b = MEMBER_SILENT, .c = 7};
+            struct view_event *e = &m.batch.e[m.batch.n++].event;
+            *e = (struct view_event){.type = VIEW_NODE_DEAD, .a = (uint32_t)at, .b = MEMBER_SILENT, .c = 7};
             for (int i = at + 1; i < n && i < at + BATCH_SPAN && said < 100; i++)
                 if (rng_below(&r, 3) == 0 || i == at + BATCH_SPAN - 1) {
                     e->d |= 1ull << (i - at - 1);
@@ -88,13 +88,13 @@ static void test_wire_deaths_of_neighbours_share_an_entry(void **state)
             said++;
             at += BATCH_SPAN + (int)rng_below(&r, 20);
         }
-        m.batch.e[m.batch.n++].event = (struct member_event){.type = MEMBER_EVENT_FIRST, .a = 5, .d = 77};
+        m.batch.e[m.batch.n++].event = (struct view_event){.type = VIEW_EVENT_FIRST, .a = 5, .d = 77};
         uint8_t bytes[MEMBER_DATAGRAM_MAX];
         size_t len = datagram_encode(&m, bytes);
         assert_true(datagram_decode(bytes, len, n, &got, left));
-        struct member_event out[MEMBER_EVENTS_MAX];
+        struct view_event out[MEMBER_EVENTS_MAX];
         assert_int_equal(batch_events(&got.batch, out), said + 1);
-        assert_true(out[said].type == MEMBER_EVENT_FIRST && out[said].d == 77);
+        assert_true(out[said].type == VIEW_EVENT_FIRST && out[said].d == 77);
         int k = 0;
         for (int i = 0; i < n; i++) {
             assert_int_equal(batch_declares(&got.batch, i), dead[i]);
@@ -113,7 +113,7 @@ static void test_wire_deaths_of_neighbours_share_an_entry(void **state)
     int left[DATAGRAM_LEFT_MAX];
     for (int i = 0; i < 2; i++)
         many.batch.e[i].event =
-            (struct member_event){.type = MEMBER_NODE_DEAD, .a = 100 * (uint32_t)i, .b = MEMBER_SILENT, .d = ~0ull};
+            (struct view_event){.type = VIEW_NODE_DEAD, .a = 100 * (uint32_t)i, .b = MEMBER_SILENT, .d = ~0ull};
     assert_false(datagram_decode(bytes, datagram_encode(&many, bytes), 300, &got, left)); /* 130 events */
     many.batch.e[1].event.d = ~0ull >> 2;
     assert_true(datagram_decode(bytes, datagram_encode(&many, bytes), 300, &got, left));
@@ -124,19 +124,19 @@ static void test_wire_event_out_of_range_is_refused(void **state)
 {
     (void)state;
     static const struct {
-        struct member_event event;
+        struct view_event event;
         bool good;
     } cases[] = {
-        {{.type = MEMBER_NODE_DEAD, .a = 99, .b = MEMBER_UNREACHABLE, .c = 99}, true},
-        {{.type = MEMBER_NODE_DEAD, .a = 100, .b = MEMBER_SILENT, .c = 5}, false},
-        {{.type = MEMBER_NODE_DEAD, .a = 50, .b = MEMBER_SILENT, .c = 100}, false},
-        {{.type = MEMBER_NODE_DEAD, .a = 50, .b = MEMBER_ALIVE, .c = 5}, false},
-        {{.type = MEMBER_NODE_DEAD, .a = 50, .b = MEMBER_UNREACHABLE + 1, .c = 5}, false},
-        {{.type = MEMBER_NODE_DEAD, .a = 50, .b = 1u << 31, .c = 5}, false},
-        {{.type = MEMBER_EVENT_FIRST, .a = 1000, .b = 1u << 31, .c = 1000}, true}, /* the runtime's */
-        {{.type = MEMBER_NODE_BORN, .a = 99, .b = 1u << 31, .c = 99}, true},
-        {{.type = MEMBER_NODE_BORN, .a = 100, .b = 1}, false},
-        {{.type = MEMBER_NODE_BORN, .a = 50, .b = 1, .c = 100}, false},
+        {{.type = VIEW_NODE_DEAD, .a = 99, .b = MEMBER_UNREACHABLE, .c = 99}, true},
+        {{.type = VIEW_NODE_DEAD, .a = 100, .b = MEMBER_SILENT, .c = 5}, false},
+        {{.type = VIEW_NODE_DEAD, .a = 50, .b = MEMBER_SILENT, .c = 100}, false},
+        {{.type = VIEW_NODE_DEAD, .a = 50, .b = MEMBER_ALIVE, .c = 5}, false},
+        {{.type = VIEW_NODE_DEAD, .a = 50, .b = MEMBER_UNREACHABLE + 1, .c = 5}, false},
+        {{.type = VIEW_NODE_DEAD, .a = 50, .b = 1u << 31, .c = 5}, false},
+        {{.type = VIEW_EVENT_FIRST, .a = 1000, .b = 1u << 31, .c = 1000}, true}, /* the runtime's */
+        {{.type = VIEW_NODE_BORN, .a = 99, .b = 1u << 31, .c = 99}, true},
+        {{.type = VIEW_NODE_BORN, .a = 100, .b = 1}, false},
+        {{.type = VIEW_NODE_BORN, .a = 50, .b = 1, .c = 100}, false},
         {{.type = BATCH_VOID}, true},
         {{.type = BATCH_VOID + 1, .a = 50, .b = MEMBER_SILENT, .c = 5}, false},
         {{.type = 0}, false},
