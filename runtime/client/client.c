@@ -14,6 +14,7 @@
 #include "runtime/client/segment/segment.h"
 #include "runtime/client/stream/link.h"
 #include "runtime/client/stream/mail.h"
+#include "runtime/client/threads.h"
 #include "runtime/wire/system.h"
 
 keel_status client_init(struct client *c, const struct client_env *env, const struct control_welcome *w,
@@ -31,7 +32,7 @@ keel_status client_init(struct client *c, const struct client_env *env, const st
                          .intents = intents,
                          .net = net,
                          .shm = shm,
-                         .retry_at = UINT64_MAX,
+                         .progress.retry_at = UINT64_MAX,
                          .instance = w->instance,
                          .collectives = w->collectives,
                          .segments_next = SYSTEM_SEGMENT + 1,
@@ -43,7 +44,7 @@ keel_status client_init(struct client *c, const struct client_env *env, const st
     memcpy(c->secret, w->secret, sizeof w->secret);
     pthread_mutex_init(&c->lock, NULL);
     c->waiting_tail = &c->waiting;
-    c->looked_at = env->now(env->user);
+    c->progress.looked_at = env->now(env->user);
     c->link = calloc(page->members, sizeof *c->link);
     if (!c->link)
         return KEEL_ERR_NOMEM;

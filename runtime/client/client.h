@@ -28,8 +28,10 @@
 #include "runtime/client/stream/mail.h"
 #include "runtime/client/op/op.h"
 #include "runtime/client/op/task.h"
+#include "runtime/client/progress.h"
 #include "runtime/client/segment/range.h"
 #include "runtime/client/spin.h"
+#include "runtime/client/threads.h"
 #include "runtime/client/waits.h"
 #include "runtime/wire/control.h"
 #include "runtime/wire/note.h"
@@ -75,8 +77,6 @@ struct lane {
     bool busy;
 };
 
-enum { CLIENT_EVENTS = 32 };
-
 struct client {
     struct client_env env;
     atomic_bool ready; /* other threads may call while one finalizes */
@@ -91,25 +91,18 @@ struct client {
     struct intent_page *intents;
     uint64_t timeout_ns;
     struct task_run task_run;
-    struct looks looks;                    /* of who waits */
-    struct tp_event events[CLIENT_EVENTS]; /* being handled: too many for a stack */
-    uint64_t came;                         /* events of transports and the hall, so many so far */
+    struct looks looks; /* of who waits */
     /* operations and links */
     pthread_mutex_t lock;
     _Atomic unsigned
         stores; /* a bit for each class of copies: the process stores plainly into its part of such segments */
-    _Atomic int lookers, wanted; /* threads in client_wait that do not sleep; those that want the lock of them */
-    atomic_bool several;         /* threads have met at the lock */
-    struct follower *followers;
+    struct threads threads;
     _Atomic unsigned waits_said; /* a bit for each of intents->wait that is in use */
     struct tp *net, *shm;
     bool bytewise; /* net's remote writes and reads may tear aligned words: a kernel copies the bytes */
     struct ways ways;
     struct link *link; /* [members]; the own node's is the shared-memory connection */
-    uint64_t epoch_seen;
-    /* Time that this process lived: a long time between two looks at the clock is its own, not its peers'. */
-    uint64_t lived_ns, looked_at;
-    unsigned polls;
+    struct progress progress;
     uint64_t next_seq;
     uint64_t next_number; /* of puts */
     int large;            /* announced puts under way */
@@ -122,7 +115,6 @@ struct client {
     struct op *announced;               /* active puts some plan of which was in chunks */
     struct op *waiting, **waiting_tail; /* served in order when something is given back */
     bool serve;                         /* something was given back */
-    uint64_t retry_at;                  /* of the earliest operation that tries again later */
     int messages;                       /* awaiting answers */
     /* Errors of implicit operations since the last fence, in the order of their coming, one of each rank. */
     struct implicit_error {
@@ -131,8 +123,7 @@ struct client {
         keel_status status;
     } * implicit_errors;
     keel_status implicit_error; /* one for which there was no memory */
-    uint64_t scan_at;
-    keel_status fatal; /* the job is lost for this process */
+    keel_status fatal;          /* the job is lost for this process */
     /* What was given up while it may still come, or be in some copies only: told to the agent, not yet taken up by a view. */
     bool doubt_untold;
     uint32_t behind; /* the number of the last of these doubts, 0: there is none. It may still be on its way */

@@ -8,6 +8,7 @@
 #include "runtime/client/group/quick.h"
 #include "runtime/client/progress.h"
 #include "runtime/client/segment/segment.h"
+#include "runtime/client/threads.h"
 
 keel_status coll_status(enum engine_status status)
 {
@@ -108,7 +109,7 @@ static bool is_over(const struct keel_request *r)
     struct client *c = r->group->client;
     if (!r->done || c->fatal != KEEL_OK || c->coll.broken != KEEL_OK || !courier_has_engine(c, r->group))
         return r->done;
-    coll_wake_at(c, c->looked_at + LOOK_NS);
+    coll_wake_at(c, c->progress.looked_at + LOOK_NS);
     return false;
 }
 

@@ -18,6 +18,7 @@
 #include "runtime/client/client.h"
 #include "runtime/client/group/quick.h"
 #include "runtime/client/progress.h"
+#include "runtime/client/threads.h"
 
 static uint64_t mix(uint64_t a, uint64_t b)
 {

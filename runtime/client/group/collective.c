@@ -13,6 +13,7 @@
 #include "runtime/client/op/rma.h"
 #include "runtime/client/progress.h"
 #include "runtime/client/segment/segment.h"
+#include "runtime/client/threads.h"
 #include "runtime/client/group/collective.h"
 #include "runtime/client/move.h"
 

@@ -6,6 +6,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/client/job/failure.h"
 #include "runtime/client/progress.h"
+#include "runtime/client/threads.h"
 
 enum { ASK_EVERY_MS = 20, SURE_MS = 60, STUCK_MS = 100, SLEEP_MS = 1 };
 

@@ -33,6 +33,7 @@
 #include "runtime/client/job/process.h"
 #include "runtime/client/progress.h"
 #include "runtime/client/segment/track.h"
+#include "runtime/client/threads.h"
 #include "runtime/net/sealed/sealed.h"
 #include "runtime/net/shm/shm.h"
 #include "runtime/net/stream/stream.h"

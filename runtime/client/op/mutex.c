@@ -26,6 +26,7 @@
 #include "runtime/client/op/signal.h"
 #include "runtime/client/progress.h"
 #include "runtime/client/segment/segment.h"
+#include "runtime/client/threads.h"
 
 enum { RANK_BITS = 20, INCARNATION_BITS = 11, LOOK_EVERY_NS = 5000000 };
 #define OWNER ((int64_t)0x7fffffff)

@@ -169,8 +169,8 @@ void op_later(struct op *op, uint64_t now)
     op->replan = true;
     op->retry_ns = !op->retry_ns ? RETRY_FIRST_NS : op->retry_ns * 2 > RETRY_MAX_NS ? RETRY_MAX_NS : op->retry_ns * 2;
     op->retry_at = now + op->retry_ns;
-    if (op->retry_at < c->retry_at)
-        c->retry_at = op->retry_at;
+    if (op->retry_at < c->progress.retry_at)
+        c->progress.retry_at = op->retry_at;
 }
 
 /* Of an operation that changes something so much is sent that all of it has to be: then there is memory when that has come back. */
@@ -351,8 +351,8 @@ void op_start(struct op *op)
 {
     struct client *c = op->client;
     op->status = KEEL_IN_PROGRESS;
-    op->started = c->lived_ns;
-    op->deadline = op->patient ? UINT64_MAX : c->lived_ns + c->timeout_ns;
+    op->started = c->progress.lived_ns;
+    op->deadline = op->patient ? UINT64_MAX : c->progress.lived_ns + c->timeout_ns;
     if (op_is_unit(op))
         op->len = 1;
     op->next = NULL;

@@ -1,5 +1,5 @@
 /* Operations: from the call to the moment when every live copy has the bytes (op.c). What an operation consists of is this
- * header's; who but the rooms of op.c looks into one are those that start it (rma.c, shaped.c, task.c) and progress.c. The lock of the
+ * header's; who but the rooms of op.c looks into one are those that start it (rma.c, shaped.c, task.c), progress.c and wait.c. The lock of the
  * client is held in all calls. */
 #ifndef KEEL_CLIENT_OP_OP_H
 #define KEEL_CLIENT_OP_OP_H
@@ -109,7 +109,7 @@ void op_init(struct client *c, struct op *op, enum op_kind kind, struct keel_seg
              size_t len);
 /* Start it; lock held. */
 void op_start(struct op *op);
-/* Start it and wait until it is finished; takes the lock. (progress.c) */
+/* Start it and wait until it is finished; takes the lock. (wait.c) */
 keel_status op_run(struct op *op);
 struct op *op_alloc(struct client *c); /* lock held; NULL when out of memory */
 void op_free(struct op *op);

@@ -10,6 +10,7 @@
 #include "runtime/client/op/task.h"
 #include "runtime/client/progress.h"
 #include "runtime/client/segment/segment.h"
+#include "runtime/client/threads.h"
 #include "runtime/wire/arith.h"
 
 static_assert((int)KEEL_RMW_ADD == (int)ARITH_ADD && (int)KEEL_RMW_XOR == (int)ARITH_XOR &&

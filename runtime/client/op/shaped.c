@@ -13,6 +13,7 @@
 #include "runtime/client/op/task.h"
 #include "runtime/client/progress.h"
 #include "runtime/client/segment/segment.h"
+#include "runtime/client/threads.h"
 #include "runtime/wire/arith.h"
 #include "runtime/wire/shape.h"
 

@@ -9,6 +9,7 @@
 #include "runtime/client/op/signal.h"
 #include "runtime/client/progress.h"
 #include "runtime/client/segment/segment.h"
+#include "runtime/client/threads.h"
 
 enum { LOOK_EVERY_NS = 5000000 };
 

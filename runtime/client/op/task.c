@@ -22,6 +22,7 @@
 #include "runtime/client/op/task.h"
 #include "runtime/client/progress.h"
 #include "runtime/client/segment/segment.h"
+#include "runtime/client/threads.h"
 #include "runtime/wire/task_id.h"
 
 enum { POOL_HEAD = 64, MARK_AT = 16, WAIT_MS = 1, ROUND_MAX = INT32_MAX, RANK_BITS = 20, INCARNATION_BITS = 11 };

@@ -11,6 +11,7 @@
 #include "runtime/client/segment/segment.h"
 #include "runtime/client/segment/segment_group.h"
 #include "runtime/client/segment/segment_part.h"
+#include "runtime/client/threads.h"
 #include "runtime/wire/system.h"
 
 enum {

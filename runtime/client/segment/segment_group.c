@@ -10,6 +10,7 @@
 #include "runtime/client/op/rma.h"
 #include "runtime/client/progress.h"
 #include "runtime/client/segment/segment.h"
+#include "runtime/client/threads.h"
 #include "runtime/client/segment/segment_group.h"
 #include "runtime/wire/system.h"
 

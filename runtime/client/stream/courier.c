@@ -122,7 +122,7 @@ static bool post(struct client *c, int rank, const struct path *path, struct msg
     msg_parcel_encode(m, &w);
     assert(path->place >= 0 || path->ep); /* path_to said so */
     if (path->place < 0 && !post_over(path->ep, &w, head, head_len, data, len)) {
-        coll_wake_at(c, c->looked_at + COURIER_RETRY_FIRST_NS);
+        coll_wake_at(c, c->progress.looked_at + COURIER_RETRY_FIRST_NS);
         return false;
     }
     if (path->place >= 0 && !hall_send(c, path->place, &w, head, head_len, data, len))

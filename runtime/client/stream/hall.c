@@ -97,7 +97,7 @@ static void take(struct client *c, int place, uint64_t now)
         log_error("rank %d has written nonsense into the hall", h->rank[place]);
         coll_break(c, KEEL_ERR_SYSTEM); /* what it has sent cannot be had */
     }
-    c->came += (unsigned)taken;
+    c->progress.came += (unsigned)taken;
     if (taken && ring_publish(rx))
         courier_wake(c, h->rank[place]); /* it sleeps until there is room */
 }

@@ -31,15 +31,15 @@ void link_ask_agent(struct client *c, int node, uint64_t now)
 static bool is_still(struct client *c, struct link *l, uint64_t still)
 {
     struct tp_moved moved;
-    bool anew = c->lived_ns - l->looked_at >= still; /* nobody was waiting */
+    bool anew = c->progress.lived_ns - l->looked_at >= still; /* nobody was waiting */
     if (!tp_moved(l->way.ep, &moved))
         return false;
     if (moved.received != l->moved.received || anew)
-        l->came_at = c->lived_ns;
+        l->came_at = c->progress.lived_ns;
     if ((moved.pending && moved.taken != l->moved.taken) || anew)
-        l->went_at = c->lived_ns;
+        l->went_at = c->progress.lived_ns;
     l->moved = moved;
-    return c->lived_ns - l->came_at >= still && (!moved.pending || c->lived_ns - l->went_at >= still);
+    return c->progress.lived_ns - l->came_at >= still && (!moved.pending || c->progress.lived_ns - l->went_at >= still);
 }
 
 /* An answer is missing, the node lives, and nothing moves on the connection, or it does not come up: somebody sleeps who has something to send, or
@@ -51,10 +51,10 @@ void link_look(struct client *c, int node, bool goes_elsewhere)
     uint64_t still = c->timeout_ns / STILL_PART > STILL_MIN_NS ? c->timeout_ns / STILL_PART : STILL_MIN_NS;
     if (goes_elsewhere && still > STILL_DOUBTED_NS)
         still = STILL_DOUBTED_NS;
-    if (node == c->node || l->way.state == WAY_DOWN || c->lived_ns - l->looked_at < LOOK_EVERY_NS)
+    if (node == c->node || l->way.state == WAY_DOWN || c->progress.lived_ns - l->looked_at < LOOK_EVERY_NS)
         return;
-    bool drop = l->way.state == WAY_UP ? is_still(c, l, still) : c->lived_ns - l->came_at >= still;
-    l->looked_at = c->lived_ns;
+    bool drop = l->way.state == WAY_UP ? is_still(c, l, still) : c->progress.lived_ns - l->came_at >= still;
+    l->looked_at = c->progress.lived_ns;
     if (!drop)
         return;
     log_warn_some("node %d has not answered for %llu ms, and nothing moves on the connection to it: asking again over "
@@ -146,9 +146,9 @@ struct tp_ep *link_up(struct client *c, int node, uint64_t now)
     if (l->way.state == WAY_UP)
         return l->way.ep;
     if (l->way.state == WAY_DOWN && atomic_load_explicit(&n->alive, memory_order_acquire))
-        l->came_at = way_try(&l->way, &c->ways, &n->addr, l, now) ? c->lived_ns : l->came_at;
-    if (l->way.state == WAY_DOWN && l->way.retry_at < c->retry_at)
-        c->retry_at = l->way.retry_at;
+        l->came_at = way_try(&l->way, &c->ways, &n->addr, l, now) ? c->progress.lived_ns : l->came_at;
+    if (l->way.state == WAY_DOWN && l->way.retry_at < c->progress.retry_at)
+        c->progress.retry_at = l->way.retry_at;
     return NULL;
 }
 
@@ -177,7 +177,7 @@ void link_event(struct link *l, const struct tp_event *e, uint64_t now)
     switch (e->type) {
     case TP_CONNECTED:
         way_connected(&l->way, &c->ways, now);
-        l->looked_at = l->came_at = l->went_at = c->lived_ns;
+        l->looked_at = l->came_at = l->went_at = c->progress.lived_ns;
         op_link_up(c, l->node);
         courier_link_up(c, l->node, now);
         break;

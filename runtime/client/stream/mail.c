@@ -8,6 +8,7 @@
 #include "runtime/base/fault.h"
 #include "runtime/client/client.h"
 #include "runtime/client/progress.h"
+#include "runtime/client/threads.h"
 #include "runtime/client/stream/mail.h"
 
 enum { MAIL_BYTES = 1024 * 1024, MAIL_TELL = MAIL_BYTES / 4, MAIL_AHEAD = MAIL_BYTES + MAIL_TELL, MAIL_OVERHEAD = 64 };

@@ -16,7 +16,7 @@ static void dump_op(struct world *w, const struct op *op)
               op->copyset, op->planned ? ", planned" : "", op->replan ? ", to be planned again" : "",
               op->waiting ? ", waits" : "", op->accesses ? ", accesses" : "", op->status,
               (unsigned long long)op->route.tag, (unsigned long long)page_tag(c->page, op->copyset),
-              (long long)((c->lived_ns - op->started) / MS));
+              (long long)((c->progress.lived_ns - op->started) / MS));
     for (int leg = 0; leg < op->plan.legs; leg++) {
         const struct link *l = &c->link[op->plan.leg[leg].node];
         world_say(w, "    leg to node %d: %llu posted, %llu done; link is %s", l->node,
