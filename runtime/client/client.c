@@ -30,8 +30,8 @@ keel_status client_init(struct client *c, const struct client_env *env, const st
                          .job = w->job,
                          .page = page,
                          .intents = intents,
-                         .net = net,
-                         .shm = shm,
+                         .links.net = net,
+                         .links.shm = shm,
                          .progress.retry_at = UINT64_MAX,
                          .instance = w->instance,
                          .collectives = w->collectives,
@@ -45,8 +45,8 @@ keel_status client_init(struct client *c, const struct client_env *env, const st
     pthread_mutex_init(&c->lock, NULL);
     c->waiting_tail = &c->waiting;
     c->progress.looked_at = env->now(env->user);
-    c->link = calloc(page->members, sizeof *c->link);
-    if (!c->link)
+    c->links.of = calloc(page->members, sizeof *c->links.of);
+    if (!c->links.of)
         return KEEL_ERR_NOMEM;
     link_init(c);
     if (!direct_init(c) || !coll_init(c))
@@ -57,7 +57,7 @@ keel_status client_init(struct client *c, const struct client_env *env, const st
 
 struct link *client_own_link(struct client *c)
 {
-    return &c->link[c->node];
+    return &c->links.of[c->node];
 }
 
 void client_attach(struct client *c, struct tp_ep *own)
@@ -161,11 +161,11 @@ void client_fini(struct client *c)
         next = e->next;
         free(e);
     }
-    free(c->link);
+    free(c->links.of);
     free(c->task_run.steps);
     secret_free(c->secret, sizeof((struct control_welcome *)0)->secret);
     c->secret = NULL;
-    c->link = NULL;
+    c->links.of = NULL;
     c->free_pieces = NULL;
     c->free_ops = NULL;
     c->implicit_errors = NULL;

@@ -98,10 +98,7 @@ struct client {
         stores; /* a bit for each class of copies: the process stores plainly into its part of such segments */
     struct threads threads;
     _Atomic unsigned waits_said; /* a bit for each of intents->wait that is in use */
-    struct tp *net, *shm;
-    bool bytewise; /* net's remote writes and reads may tear aligned words: a kernel copies the bytes */
-    struct ways ways;
-    struct link *link; /* [members]; the own node's is the shared-memory connection */
+    struct links links;          /* to agents */
     struct progress progress;
     uint64_t next_seq;
     uint64_t next_number; /* of puts */

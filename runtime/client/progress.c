@@ -150,10 +150,10 @@ void client_progress(struct client *c)
     if (c->left)
         return;
     hall_poll(c, now);
-    progress_poll(c, c->shm, now);
-    progress_poll(c, c->net, now);
+    progress_poll(c, c->links.shm, now);
+    progress_poll(c, c->links.net, now);
     /* what we wait for comes from an agent, if anything of ours is under way */
-    if (c->direct.tp != c->net && (!c->active || ++c->progress.polls % DIRECT_EVERY == 0))
+    if (c->direct.tp != c->links.net && (!c->active || ++c->progress.polls % DIRECT_EVERY == 0))
         progress_poll(c, c->direct.tp, now);
     if (c->direct.crowded)
         courier_flow(c, now);

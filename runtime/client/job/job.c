@@ -403,7 +403,7 @@ static keel_status accept_welcome(const struct control_welcome *w, const int *fd
         close_transports(net, shm, between);
         return status;
     }
-    process_client.bytewise = w->secure || strcmp(w->provider, "verbs") != 0;
+    process_client.links.bytewise = w->secure || strcmp(w->provider, "verbs") != 0;
     direct_over(&process_client, between);
     process_client.timeout_ns = env_number("KEEL_TIMEOUT_MS", patience_ms(page)) * KEEL_NS_PER_MS;
     process_client.looks.short_ns = env_number("KEEL_SPIN_US", SPIN_US_DEFAULT) * KEEL_NS_PER_US;
@@ -590,10 +590,10 @@ KEEL_EXPORT keel_status keel_finalize(void)
     notify_fini();
     keel_status status = client_leave(&process_client);
     client_lock(&process_client);
-    struct tp *net = process_client.left ? process_client.net : NULL, *shm = process_client.shm,
+    struct tp *net = process_client.left ? process_client.links.net : NULL, *shm = process_client.links.shm,
               *direct = process_client.direct.tp;
     if (net) /* this thread's to close: nobody looks there any more */
-        process_client.net = process_client.shm = NULL;
+        process_client.links.net = process_client.links.shm = NULL;
     pthread_mutex_unlock(&process_client.lock);
     if (!net)
         return status;

@@ -232,7 +232,7 @@ static bool plan(struct op *op, uint64_t now)
                             .strong = op->strong,
                             .in_task = op->in_task,
                             .packed = op->packed != NULL,
-                            .bytewise = c->bytewise,
+                            .bytewise = c->links.bytewise,
                             .self = c->node};
     hold_large_end(op);
     op->replan = false;

@@ -173,7 +173,7 @@ void hold_give_up(struct op *op)
     int which = c->given_up[0].any;
     struct given_up *g = &c->given_up[which];
     for (int i = 0; i < op->notes; i++)
-        link_note_give_up(&c->link[op->note[i].node], op->note[i].note, which);
+        link_note_give_up(&c->links.of[op->note[i].node], op->note[i].note, which);
     g->any = true;
     g->number = c->behind;
     if (op->intent >= 0)
@@ -198,7 +198,7 @@ static void first_taken_up(struct client *c)
 {
     const struct given_up *g = &c->given_up[0];
     for (int m = 0; m < (int)c->page->members; m++)
-        link_notes_taken_up(c, &c->link[m]);
+        link_notes_taken_up(c, &c->links.of[m]);
     for (int i = 0; i < INTENT_MAX; i++)
         if (g->intents >> i & 1)
             atomic_store_explicit(&c->intents->entry[i].active, 0, memory_order_release);

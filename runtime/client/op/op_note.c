@@ -25,7 +25,7 @@ int note_take(struct op *op, int node, const struct stripe_piece *part)
             op->note[i].clearing = 0;
             return op->note[i].note;
         }
-    int note = note_has_room(op, node) ? link_note_take(&op->client->link[node]) : -1;
+    int note = note_has_room(op, node) ? link_note_take(&op->client->links.of[node]) : -1;
     if (note >= 0)
         op->note[op->notes++] =
             (struct held_note){.node = (int16_t)node, .note = (int16_t)note, .offset = part->offset, .len = part->len};
@@ -34,14 +34,14 @@ int note_take(struct op *op, int node, const struct stripe_piece *part)
 
 static void note_free(struct op *op, int i)
 {
-    link_note_free(op->client, &op->client->link[op->note[i].node], op->note[i].note);
+    link_note_free(op->client, &op->client->links.of[op->note[i].node], op->note[i].note);
     op->note[i] = op->note[--op->notes];
 }
 
 /* If the connection breaks: again on the next one. */
 static void tell_clear(const struct op *op, const struct held_note *n)
 {
-    const struct link *l = &op->client->link[n->node];
+    const struct link *l = &op->client->links.of[n->node];
     struct wire w;
     msg_intent_encode(
         &(struct msg_intent){

@@ -508,7 +508,7 @@ bool courier_lacks_connection(const struct client *c, int rank)
     const struct stream *s = &c->coll.stream[rank];
     int node = courier_node_of(c, rank);
     return c->coll.life[rank].life && may_send(s) && hall_place(c, rank) < 0 && !s->direct &&
-           !(node >= 0 && c->link[node].way.state == WAY_UP);
+           !(node >= 0 && c->links.of[node].way.state == WAY_UP);
 }
 
 void courier_wake(struct client *c, int rank)

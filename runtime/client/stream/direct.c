@@ -37,8 +37,8 @@ static size_t make_hello(void *user, const struct way *w, uint8_t *out)
 
 bool direct_init(struct client *c)
 {
-    c->direct = (struct directs){.tp = c->net,
-                                 .ways = {.tp = c->net,
+    c->direct = (struct directs){.tp = c->links.net,
+                                 .ways = {.tp = c->links.net,
                                           .first_ns = FIRST_NS,
                                           .max_ns = MAX_NS,
                                           .hello = make_hello,

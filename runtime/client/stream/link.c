@@ -19,7 +19,7 @@ enum {
 
 void link_ask_agent(struct client *c, int node, uint64_t now)
 {
-    struct link *l = &c->link[node];
+    struct link *l = &c->links.of[node];
     if (node == c->node || now - l->check_at < ASK_EVERY_NS)
         return;
     l->check_at = now;
@@ -47,7 +47,7 @@ static bool is_still(struct client *c, struct link *l, uint64_t still)
  * however slowly, stays. */
 void link_look(struct client *c, int node, bool goes_elsewhere)
 {
-    struct link *l = &c->link[node];
+    struct link *l = &c->links.of[node];
     uint64_t still = c->timeout_ns / STILL_PART > STILL_MIN_NS ? c->timeout_ns / STILL_PART : STILL_MIN_NS;
     if (goes_elsewhere && still > STILL_DOUBTED_NS)
         still = STILL_DOUBTED_NS;
@@ -126,27 +126,27 @@ static void tell_way(const struct ways *kind, const struct way *w, const struct 
 
 void link_init(struct client *c)
 {
-    c->ways = (struct ways){.tp = c->net,
-                            .first_ns = KEEL_NS_PER_MS,
-                            .max_ns = 50 * KEEL_NS_PER_MS,
-                            .hello = make_hello,
-                            .user = c,
-                            .tell = tell_way,
-                            .whose = "node"};
+    c->links.ways = (struct ways){.tp = c->links.net,
+                                  .first_ns = KEEL_NS_PER_MS,
+                                  .max_ns = 50 * KEEL_NS_PER_MS,
+                                  .hello = make_hello,
+                                  .user = c,
+                                  .tell = tell_way,
+                                  .whose = "node"};
     for (int m = 0; m < (int)c->page->members; m++) {
-        c->link[m] = (struct link){.client = c, .node = m, .rank = -1};
-        way_init(&c->link[m].way, &c->ways, way_direct(m));
+        c->links.of[m] = (struct link){.client = c, .node = m, .rank = -1};
+        way_init(&c->links.of[m].way, &c->links.ways, way_direct(m));
     }
 }
 
 struct tp_ep *link_up(struct client *c, int node, uint64_t now)
 {
-    struct link *l = &c->link[node];
+    struct link *l = &c->links.of[node];
     const struct page_node *n = page_node(c->page, node);
     if (l->way.state == WAY_UP)
         return l->way.ep;
     if (l->way.state == WAY_DOWN && atomic_load_explicit(&n->alive, memory_order_acquire))
-        l->came_at = way_try(&l->way, &c->ways, &n->addr, l, now) ? c->progress.lived_ns : l->came_at;
+        l->came_at = way_try(&l->way, &c->links.ways, &n->addr, l, now) ? c->progress.lived_ns : l->came_at;
     if (l->way.state == WAY_DOWN && l->way.retry_at < c->progress.retry_at)
         c->progress.retry_at = l->way.retry_at;
     return NULL;
@@ -154,7 +154,7 @@ struct tp_ep *link_up(struct client *c, int node, uint64_t now)
 
 void link_drop(struct client *c, int node)
 {
-    struct link *l = &c->link[node];
+    struct link *l = &c->links.of[node];
     if (l->way.state != WAY_DOWN && node != c->node)
         tp_disconnect(l->way.ep); /* TP_CLOSED follows, after the events of what is on its way */
 }
@@ -176,7 +176,7 @@ void link_event(struct link *l, const struct tp_event *e, uint64_t now)
     }
     switch (e->type) {
     case TP_CONNECTED:
-        way_connected(&l->way, &c->ways, now);
+        way_connected(&l->way, &c->links.ways, now);
         l->looked_at = l->came_at = l->went_at = c->progress.lived_ns;
         op_link_up(c, l->node);
         courier_link_up(c, l->node, now);

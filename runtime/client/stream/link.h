@@ -27,6 +27,13 @@ struct link {
     uint64_t given_up[GIVEN_UP][NOTES_MAX / 64]; /* of these, by what was given up: client.given_up */
 };
 
+struct links {
+    struct tp *net, *shm;
+    bool bytewise; /* net's remote writes and reads may tear aligned words: a kernel copies the bytes */
+    struct ways ways;
+    struct link *of; /* [members]; the own node's is the shared-memory connection */
+};
+
 void link_init(struct client *c);
 struct tp_ep *link_up(struct client *c, int node, uint64_t now); /* the connection, or NULL and it is being made */
 void link_event(struct link *link, const struct tp_event *e, uint64_t now);

@@ -18,7 +18,7 @@ static void dump_op(struct world *w, const struct op *op)
               (unsigned long long)op->route.tag, (unsigned long long)page_tag(c->page, op->copyset),
               (long long)((c->progress.lived_ns - op->started) / MS));
     for (int leg = 0; leg < op->plan.legs; leg++) {
-        const struct link *l = &c->link[op->plan.leg[leg].node];
+        const struct link *l = &c->links.of[op->plan.leg[leg].node];
         world_say(w, "    leg to node %d: %llu posted, %llu done; link is %s", l->node,
                   (unsigned long long)op->plan.leg[leg].posted, (unsigned long long)op->plan.leg[leg].done,
                   l->way.state == WAY_UP     ? "up"
