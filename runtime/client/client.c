@@ -69,7 +69,7 @@ void client_attach(struct client *c, struct tp_ep *own)
 static bool none_left(void *arg)
 {
     const struct client *c = arg;
-    return !c->active && !c->given_up[0].any;
+    return !c->active && !c->doubts.given_up[0].any;
 }
 
 static void for_unsettled(const struct client *c, const void *arg, struct wait_said *out)

@@ -26,6 +26,7 @@
 #include "runtime/client/stream/hall.h"
 #include "runtime/client/stream/link.h"
 #include "runtime/client/stream/mail.h"
+#include "runtime/client/op/doubt.h"
 #include "runtime/client/op/op.h"
 #include "runtime/client/op/task.h"
 #include "runtime/client/progress.h"
@@ -121,17 +122,7 @@ struct client {
     } * implicit_errors;
     keel_status implicit_error; /* one for which there was no memory */
     keel_status fatal;          /* the job is lost for this process */
-    /* What was given up while it may still come, or be in some copies only: told to the agent, not yet taken up by a view. */
-    bool doubt_untold;
-    uint32_t behind; /* the number of the last of these doubts, 0: there is none. It may still be on its way */
-    /* What they hold, and their notes (link.given_up), until it is taken up: a process without memory gets these back, too, and so does one that
-     * goes on giving up. */
-    struct given_up {
-        bool any;
-        uint32_t number;  /* of the last doubt */
-        uint64_t intents; /* bit set: an entry of the page */
-        uint32_t open;    /* in intents->open */
-    } given_up[GIVEN_UP];
+    struct doubts doubts;
     /* segments, collectives: user's thread, under the rule that collectives are called in order */
     struct keel_segment *segments, *system;
     struct keel_segment *retired, *retired_last; /* in the order in which they were freed */

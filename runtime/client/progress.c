@@ -54,8 +54,8 @@ static void see_view(struct client *c)
         if (!atomic_load_explicit(&page_node(c->page, m)->alive, memory_order_acquire))
             link_drop(c, m);
     coll_see_views(c, c->env.now(c->env.user));
-    if (c->given_up[0].any)
-        op_given_up_done(c);
+    if (c->doubts.given_up[0].any)
+        doubt_taken_up(c);
 }
 
 static void ask_node(struct client *c, int node, uint64_t now)
@@ -98,7 +98,7 @@ static void give_up(struct op *op)
     bool went_out;
     int node = op_waits_for(op, &went_out);
     char why[48] = "waited for others";
-    if (op_changes(op) && !op->planned && hold_is_behind(op->client))
+    if (op_changes(op) && !op->planned && doubt_is_behind(op->client))
         snprintf(why, sizeof why, "waited for what was given up before");
     else if (node >= 0)
         snprintf(why, sizeof why, "%s node %d", went_out ? "has no answer of" : "had no connection to", node);
@@ -113,10 +113,7 @@ static void scan(struct client *c, uint64_t now)
 {
     see_view(c);
     (void)link_up(c, c->node, now); /* the agent here answers for others, and passes on what other ranks send */
-    if (c->doubt_untold) {
-        struct control r = {.type = CONTROL_DOUBT};
-        c->doubt_untold = !c->env.tell(c->env.user, &r);
-    }
+    doubt_tell(c);
     for (struct op *op = c->active, *next; op; op = next) {
         next = op->next;
         if (c->progress.lived_ns > op->deadline && op->status == KEEL_IN_PROGRESS) {

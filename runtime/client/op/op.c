@@ -156,7 +156,7 @@ void op_fail(struct op *op, keel_status status)
     }
     if (status != KEEL_ERR_DATA_LOST && status != KEEL_OK && status != KEEL_ERR_NOMEM) { /* then nothing was done */
         c->task_run.broken = c->task_run.broken || op->in_task;
-        hold_give_up(op);
+        doubt_give_up(op);
     }
     finish(op, status);
 }
@@ -237,7 +237,7 @@ static bool plan(struct op *op, uint64_t now)
     hold_large_end(op);
     op->replan = false;
     op->planned = false;
-    if ((op_changes(op) && hold_is_behind(c)) || !page_route_read(c->page, op->copyset, &op->route)) {
+    if ((op_changes(op) && doubt_is_behind(c)) || !page_route_read(c->page, op->copyset, &op->route)) {
         op_later(op, now);
         return false;
     }

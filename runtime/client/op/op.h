@@ -129,5 +129,4 @@ void op_access_done(struct piece *p, keel_status status);
 void op_keep_error(struct client *c, int rank, keel_status status);
 /* The node whose answer is missing, or to which there was no way; -1: it had no plan, or it was not its turn. (progress.c) */
 int op_waits_for(const struct op *op, bool *went_out);
-void op_given_up_done(struct client *c); /* those whose doubts a view has taken up */
 #endif

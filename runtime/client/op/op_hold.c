@@ -2,17 +2,12 @@
  * the intent page, the right to be one of the large puts. Who finds none left waits in line; what is given back is served
  * in the order of asking; but nobody who holds something waits behind who holds nothing, as that one may be waiting for
  * it. */
-#include <string.h>
-
 #include "runtime/base/fault.h"
 #include "runtime/client/client.h"
-#include "runtime/client/op/near.h"
 #include "runtime/client/op/op_int.h"
 #include "runtime/client/segment/segment.h"
-#include "runtime/client/stream/link.h"
 
 enum { INTENT_STEP = 1024 * 1024 };
-_Static_assert(INTENT_MAX <= 64, "a word has a bit for each of those that were given up");
 
 /* ---- the line ---- */
 
@@ -152,64 +147,4 @@ void hold_release(struct op *op)
     if (op->counted)
         atomic_fetch_sub_explicit(&op->client->intents->open, 1, memory_order_relaxed);
     op->counted = false;
-}
-
-/* What ends here may come later than what is written from now on: a view will end its connections, and have agents refuse what was sent before. What
- * went to copies one by one may be in some only: its notes stay, and that view will make the copies equal. */
-void hold_give_up(struct op *op)
-{
-    struct client *c = op->client;
-    if (op->notes == 0 && op->intent < 0 && !op->counted && !(op->unanswered && op_changes(op)))
-        return;
-    c->behind = atomic_load(&c->intents->doubted) + 1;
-    if (op->notes > 0 || op->intent >= 0)
-        atomic_store(&c->intents->unequal, c->behind);
-    atomic_store(&c->intents->doubted, c->behind);
-    struct control r = {.type = CONTROL_DOUBT};
-    c->doubt_untold = !c->env.tell(c->env.user, &r); /* else client_progress does it */
-    struct near *n = &op->segment->near[op->rank];   /* the fast path waits, too */
-    __atomic_store_n(&n->put_tag, 0, __ATOMIC_RELEASE);
-    __atomic_store_n(&n->add_tag, 0, __ATOMIC_RELEASE);
-    int which = c->given_up[0].any;
-    struct given_up *g = &c->given_up[which];
-    for (int i = 0; i < op->notes; i++)
-        link_note_give_up(&c->links.of[op->note[i].node], op->note[i].note, which);
-    g->any = true;
-    g->number = c->behind;
-    if (op->intent >= 0)
-        g->intents |= (uint64_t)1 << op->intent;
-    g->open += op->counted;
-    op->notes = 0;
-    op->intent = -1;
-    op->counted = false;
-}
-
-static bool is_taken_up(const struct client *c, uint32_t doubt)
-{
-    return (int32_t)(atomic_load_explicit(&page_rank(c->page, c->rank)->doubted, memory_order_acquire) - doubt) >= 0;
-}
-
-bool hold_is_behind(const struct client *c)
-{
-    return c->behind && !is_taken_up(c, c->behind);
-}
-
-static void first_taken_up(struct client *c)
-{
-    const struct given_up *g = &c->given_up[0];
-    for (int m = 0; m < (int)c->page->members; m++)
-        link_notes_taken_up(c, &c->links.of[m]);
-    for (int i = 0; i < INTENT_MAX; i++)
-        if (g->intents >> i & 1)
-            atomic_store_explicit(&c->intents->entry[i].active, 0, memory_order_release);
-    atomic_fetch_sub_explicit(&c->intents->open, g->open, memory_order_relaxed);
-    c->given_up[0] = c->given_up[1];
-    c->given_up[1] = (struct given_up){0};
-    c->serve = true;
-}
-
-void op_given_up_done(struct client *c)
-{
-    while (c->given_up[0].any && is_taken_up(c, c->given_up[0].number))
-        first_taken_up(c);
 }

@@ -41,10 +41,6 @@ void hold_intent_move(struct op *op, uint64_t end);
 void hold_large_end(struct op *op);
 /* All of it: the operation is complete. */
 void hold_release(struct op *op);
-/* It ends, and may be in some copies only. */
-void hold_give_up(struct op *op);
-/* What was given up may still be on its way: until a view has taken up the doubt, what is written now could come first. */
-bool hold_is_behind(const struct client *c);
 
 /* op_note.c. A note at the agent of a leg for these bytes, the one that it has already if they are sent again; -1: none is free. */
 bool note_has_room(const struct op *op, int node);

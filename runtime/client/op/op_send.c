@@ -39,7 +39,7 @@ static void message_make(const struct op *op, const struct piece *p, int note, s
                                   .packed = op->packed,
                                   .generation = route_generation(op->route.tag),
                                   .origin = life_of(c->rank, c->incarnation),
-                                  .doubted = c->behind};
+                                  .doubted = c->doubts.behind};
     switch (op->kind) {
     case OP_PUT:
         msg_put_encode(&(struct msg_put){.request = request, .through = op->plan.through, .note = note}, w);

@@ -55,8 +55,8 @@ void rma_near_update(struct client *c, keel_segment *s, int rank)
     __atomic_store_n(&n->tag, &page_route(c->page, copyset_of((int)r->slot, s->redundancy))->tag, __ATOMIC_RELAXED);
     atomic_store_explicit(&n->base, base + s->part_at[rank], memory_order_release);
     bool alone = route.copies == 1 && route_mode(route.tag) == ROUTE_DIRECT, adds = may_add(s, r->slot, &route);
-    client_lock(c); /* else another thread may give something up between the look and the stores (hold_give_up) */
-    bool behind = hold_is_behind(c);
+    client_lock(c); /* else another thread may give something up between the look and the stores (doubt_give_up) */
+    bool behind = doubt_is_behind(c);
     if (!behind && alone)
         __atomic_store_n(&n->put_tag, route.tag, __ATOMIC_RELEASE);
     if (!behind && adds)

@@ -24,7 +24,7 @@ struct link {
     uint64_t came_at, went_at;                   /* and when that had last changed: lived time, as the next one */
     uint64_t looked_at;                          /* when that was last looked at */
     uint64_t notes[NOTES_MAX / 64];              /* bit set: in use */
-    uint64_t given_up[GIVEN_UP][NOTES_MAX / 64]; /* of these, by what was given up: client.given_up */
+    uint64_t given_up[GIVEN_UP][NOTES_MAX / 64]; /* of these, by what was given up: client.doubts.given_up */
 };
 
 struct links {
@@ -45,7 +45,7 @@ void link_ask_agent(struct client *c, int node, uint64_t now);
 void link_look(struct client *c, int node, bool goes_elsewhere);
 int link_note_take(struct link *l); /* -1: none is free */
 void link_note_free(struct client *c, struct link *l, int note);
-/* It is given back with the others of client.given_up[which]. */
+/* It is given back with the others of client.doubts.given_up[which]. */
 void link_note_give_up(struct link *l, int note, int which);
 /* Those of given_up[0] are free, and the others are these now. */
 void link_notes_taken_up(struct client *c, struct link *l);

@@ -106,7 +106,7 @@ bool model_is_quiet(const struct world *w, const char **why)
         const struct view_rank *k = &m->view.rank[r->rank];
         if (r->state == RUNNER_ENDED && k->state == RANK_RUNNING && k->incarnation == r->incarnation)
             return false;
-        if (r->state == RUNNER_RUNS && r->joined && (r->client.doubt_untold || r->client.given_up[0].any)) {
+        if (r->state == RUNNER_RUNS && r->joined && (r->client.doubts.untold || r->client.doubts.given_up[0].any)) {
             *why = "a rank's doubts are not known";
             return false;
         }

@@ -222,8 +222,8 @@ static void test_aimed_doubt_told_late_counts_for_later_puts(void **state)
     while (h[2].opaque[0])
         turns(1);
     assert_int_equal((int64_t)h[2].opaque[1], KEEL_ERR_TIMEOUT);
-    assert_true(c.given_up[0].any);
-    assert_int_equal(c.behind, 3);
+    assert_true(c.doubts.given_up[0].any);
+    assert_int_equal(c.doubts.behind, 3);
 }
 
 /* Operations in the rank's page that are not over, as others see it, and notes that it has at agents. */
@@ -259,11 +259,11 @@ static void test_aimed_given_up_again_and_again_gives_back_in_turn(void **state)
     for (unsigned i = 0; i < 3; i++) {
         atomic_store(&page_rank(c.page, c.rank)->doubted, after[i].doubted);
         pthread_mutex_lock(&c.lock);
-        op_given_up_done(&c);
+        doubt_taken_up(&c);
         pthread_mutex_unlock(&c.lock);
         assert_int_equal(held(), after[i].held);
     }
-    assert_false(c.given_up[0].any);
+    assert_false(c.doubts.given_up[0].any);
 }
 
 static char logged[4096];
