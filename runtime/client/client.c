@@ -8,7 +8,6 @@
 #include "runtime/base/fault.h"
 #include "runtime/base/secret.h"
 #include "runtime/client/group/behind.h"
-#include "runtime/client/op/packed.h"
 #include "runtime/client/op/rma.h"
 #include "runtime/client/progress.h"
 #include "runtime/client/segment/segment.h"
@@ -43,7 +42,7 @@ keel_status client_init(struct client *c, const struct client_env *env, const st
         return KEEL_ERR_NOMEM;
     memcpy(c->secret, w->secret, sizeof w->secret);
     pthread_mutex_init(&c->lock, NULL);
-    c->waiting_tail = &c->waiting;
+    ops_init(&c->ops);
     c->progress.looked_at = env->now(env->user);
     c->links.of = calloc(page->members, sizeof *c->links.of);
     if (!c->links.of)
@@ -69,7 +68,7 @@ void client_attach(struct client *c, struct tp_ep *own)
 static bool none_left(void *arg)
 {
     const struct client *c = arg;
-    return !c->active && !c->doubts.given_up[0].any;
+    return !c->ops.active && !c->doubts.given_up[0].any;
 }
 
 static void for_unsettled(const struct client *c, const void *arg, struct wait_said *out)
@@ -126,7 +125,7 @@ keel_status client_leave(struct client *c)
     wait.whom = for_parcels;
     client_wait(c, courier_has_handed_over, c, &wait);
     behind_tell(c);
-    while (c->active)
+    while (c->ops.active)
         client_progress(c);
     /* Other threads that wait, and requests that nobody waited for: before others hear of it, and leave, too. */
     coll_end(c, KEEL_ERR_STATE);
@@ -148,26 +147,11 @@ void client_fini(struct client *c)
     direct_free(c);
     segment_forget_all(c);
     range_fini(&c->range);
-    for (struct piece *p = c->free_pieces, *next; p; p = next) {
-        next = p->next;
-        free(p);
-    }
-    for (struct op *op = c->free_ops, *next; op; op = next) {
-        next = op->next;
-        free(op);
-    }
-    packed_free_all(c);
-    for (struct implicit_error *e = c->implicit_errors, *next; e; e = next) {
-        next = e->next;
-        free(e);
-    }
+    ops_fini(&c->ops);
     free(c->links.of);
     free(c->task_run.steps);
     secret_free(c->secret, sizeof((struct control_welcome *)0)->secret);
     c->secret = NULL;
     c->links.of = NULL;
-    c->free_pieces = NULL;
-    c->free_ops = NULL;
-    c->implicit_errors = NULL;
     c->task_run.steps = NULL;
 }

@@ -28,6 +28,7 @@
 #include "runtime/client/stream/mail.h"
 #include "runtime/client/op/doubt.h"
 #include "runtime/client/op/op.h"
+#include "runtime/client/op/ops.h"
 #include "runtime/client/op/task.h"
 #include "runtime/client/progress.h"
 #include "runtime/client/segment/range.h"
@@ -71,13 +72,6 @@ struct client_env {
     void (*moves)(void *user);
 };
 
-enum { SEQ_SLOTS = 256 }; /* hash of messages that wait for an answer */
-
-struct lane {
-    uint64_t number; /* of its last operation */
-    bool busy;
-};
-
 struct client {
     struct client_env env;
     atomic_bool ready; /* other threads may call while one finalizes */
@@ -101,27 +95,8 @@ struct client {
     _Atomic unsigned waits_said; /* a bit for each of intents->wait that is in use */
     struct links links;          /* to agents */
     struct progress progress;
-    uint64_t next_seq;
-    uint64_t next_number; /* of puts */
-    int large;            /* announced puts under way */
-    struct lane lane[LANES_MAX];
-    struct piece *by_seq[SEQ_SLOTS];
-    struct piece *free_pieces;
-    struct op *free_ops;
-    struct packed *free_packed;
-    struct op *active, *active_last;
-    struct op *announced;               /* active puts some plan of which was in chunks */
-    struct op *waiting, **waiting_tail; /* served in order when something is given back */
-    bool serve;                         /* something was given back */
-    int messages;                       /* awaiting answers */
-    /* Errors of implicit operations since the last fence, in the order of their coming, one of each rank. */
-    struct implicit_error {
-        struct implicit_error *next;
-        int rank;
-        keel_status status;
-    } * implicit_errors;
-    keel_status implicit_error; /* one for which there was no memory */
-    keel_status fatal;          /* the job is lost for this process */
+    struct ops ops;
+    keel_status fatal; /* the job is lost for this process */
     struct doubts doubts;
     /* segments, collectives: user's thread, under the rule that collectives are called in order */
     struct keel_segment *segments, *system;
@@ -149,10 +124,7 @@ struct client {
     struct mail mail;
     struct hall hall;
     struct directs direct;
-    uint64_t signals;       /* that have come */
-    uint64_t pieces_living; /* for leak checks */
-    uint64_t ops_living;
-    uint64_t packed_living, packed_bytes;
+    uint64_t signals; /* that have come */
 };
 
 /* ---- the instance ---- */

@@ -38,7 +38,7 @@ static void check_fatal(struct client *c)
         c->fatal = KEEL_ERR_FENCED;
     else if (c->env.agent_is_gone(c->env.user))
         c->fatal = KEEL_ERR_AGENT_GONE;
-    for (struct op *op = c->active, *next; c->fatal != KEEL_OK && op; op = next) {
+    for (struct op *op = c->ops.active, *next; c->fatal != KEEL_OK && op; op = next) {
         next = op->next;
         op_fail(op, c->fatal);
     }
@@ -114,7 +114,7 @@ static void scan(struct client *c, uint64_t now)
     see_view(c);
     (void)link_up(c, c->node, now); /* the agent here answers for others, and passes on what other ranks send */
     doubt_tell(c);
-    for (struct op *op = c->active, *next; op; op = next) {
+    for (struct op *op = c->ops.active, *next; op; op = next) {
         next = op->next;
         if (c->progress.lived_ns > op->deadline && op->status == KEEL_IN_PROGRESS) {
             give_up(op);
@@ -131,7 +131,7 @@ static void scan(struct client *c, uint64_t now)
 static void retry(struct client *c, uint64_t now)
 {
     c->progress.retry_at = UINT64_MAX;
-    for (struct op *op = c->active, *next; op; op = next) {
+    for (struct op *op = c->ops.active, *next; op; op = next) {
         next = op->next;
         if (now >= op->retry_at)
             op_advance(op, now); /* may set it again */
@@ -150,11 +150,11 @@ void client_progress(struct client *c)
     progress_poll(c, c->links.shm, now);
     progress_poll(c, c->links.net, now);
     /* what we wait for comes from an agent, if anything of ours is under way */
-    if (c->direct.tp != c->links.net && (!c->active || ++c->progress.polls % DIRECT_EVERY == 0))
+    if (c->direct.tp != c->links.net && (!c->ops.active || ++c->progress.polls % DIRECT_EVERY == 0))
         progress_poll(c, c->direct.tp, now);
     if (c->direct.crowded)
         courier_flow(c, now);
-    if (c->serve && c->waiting)
+    if (c->ops.serve && c->ops.waiting)
         op_serve(c, now);
     if (now >= c->progress.retry_at)
         retry(c, now);

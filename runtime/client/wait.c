@@ -17,7 +17,7 @@ enum {
 /* The only operation under way is answered by the agent on this node, which may wait for this processor, and nothing of it has still to be sent. */
 static bool waits_for_own_agent(const struct client *c)
 {
-    const struct op *op = c->active;
+    const struct op *op = c->ops.active;
     if (!op || op->next || !op->planned || op->plan.way != PLAN_MESSAGES || op->plan.legs != 1 || op->accesses)
         return false;
     bool last_is_here = op->route.copies > 1 && op->route.node[op->route.copies - 1] == c->node;
@@ -37,7 +37,7 @@ static void relax(void)
  * connection. Looking into memory costs some ten nanoseconds, asking the network a microsecond. True: it is done. */
 static bool glance(struct client *c, bool (*done)(void *arg), void *arg)
 {
-    for (int i = 0, n = c->looks.once ? 1 : GLANCES; i < n && !c->active; i++) {
+    for (int i = 0, n = c->looks.once ? 1 : GLANCES; i < n && !c->ops.active; i++) {
         if (c->hall.blocked || hall_has(c))
             hall_poll(c, c->progress.looked_at);
         progress_poll(c, c->links.shm, c->progress.looked_at);
@@ -84,8 +84,8 @@ bool client_wait(struct client *c, bool (*done)(void *arg), void *arg, struct wa
 {
     bool slept = false;
     atomic_fetch_add(&c->threads.lookers, 1);
-    struct spin spin = spin_begin(&c->looks, c->env.now(c->env.user), c->active);
-    bool alone = c->active && !c->active->next; /* nothing else is on its way: no answer can be here yet */
+    struct spin spin = spin_begin(&c->looks, c->env.now(c->env.user), c->ops.active);
+    bool alone = c->ops.active && !c->ops.active->next; /* nothing else is on its way: no answer can be here yet */
     unsigned polls = alone ? 0 : 1;
     uint64_t came = c->progress.came;
     while (!done(arg)) {
@@ -99,8 +99,8 @@ bool client_wait(struct client *c, bool (*done)(void *arg), void *arg, struct wa
             break;
         if (glance(c, done, arg) || glance_at_agent(c, done, arg))
             break;
-        if ((polls++ % YIELD_EVERY == 0 || !c->active) && !waits_for_own_agent(c) &&
-            (c->active || c->env.now(c->env.user) >= spin.keep)) {
+        if ((polls++ % YIELD_EVERY == 0 || !c->ops.active) && !waits_for_own_agent(c) &&
+            (c->ops.active || c->env.now(c->env.user) >= spin.keep)) {
             uint64_t since = c->env.now(c->env.user);
             threads_give_way(c); /* the agent that must answer may need this processor */
             spin_lend(&spin, since, c->env.now(c->env.user));

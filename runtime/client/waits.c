@@ -64,13 +64,13 @@ void waits_for_op(const struct client *c, const void *arg, struct wait_said *out
 void waits_for_any_op(const struct client *c, const void *arg, struct wait_said *out)
 {
     (void)arg;
-    if (c->active)
-        waits_for_op(c, c->active, out);
+    if (c->ops.active)
+        waits_for_op(c, c->ops.active, out);
 }
 
 void waits_for_handle(const struct client *c, const void *handle, struct wait_said *out)
 {
-    for (const struct op *op = c->active; op; op = op->next)
+    for (const struct op *op = c->ops.active; op; op = op->next)
         if (op->handle == handle) {
             waits_for_op(c, op, out);
             return;
@@ -80,7 +80,7 @@ void waits_for_handle(const struct client *c, const void *handle, struct wait_sa
 void waits_for_fence(const struct client *c, const void *arg, struct wait_said *out)
 {
     const struct waits_fence *f = arg;
-    for (const struct op *op = c->active; op; op = op->next)
+    for (const struct op *op = c->ops.active; op; op = op->next)
         if (op->implicit && (f->rank < 0 || op->rank == f->rank)) {
             waits_for_op(c, op, out);
             return;

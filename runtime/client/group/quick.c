@@ -101,7 +101,7 @@ static enum engine_post wait(struct keel_group *g, struct engine_result *result)
     if (state >= ENGINE_POST_DONE)
         return state;
     uint64_t now = c->env.now(c->env.user);
-    struct spin spin = spin_begin(&c->looks, now, c->active);
+    struct spin spin = spin_begin(&c->looks, now, c->ops.active);
     bool patient = c->looks.long_ns > c->looks.short_ns && engine_turns(g->engine) > 1;
     uint64_t all = now + (patient ? (uint64_t)engine_turns(g->engine) * TURN_NS : 0);
     spin.until = all > spin.until ? all : spin.until;

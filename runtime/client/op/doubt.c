@@ -64,7 +64,7 @@ static void first_taken_up(struct client *c)
     atomic_fetch_sub_explicit(&c->intents->open, g->open, memory_order_relaxed);
     c->doubts.given_up[0] = c->doubts.given_up[1];
     c->doubts.given_up[1] = (struct given_up){0};
-    c->serve = true;
+    c->ops.serve = true;
 }
 
 void doubt_taken_up(struct client *c)

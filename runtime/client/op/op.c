@@ -32,22 +32,22 @@ enum {
 
 struct op *op_alloc(struct client *c)
 {
-    struct op *op = c->free_ops;
+    struct op *op = c->ops.free;
     if (op)
-        c->free_ops = op->next;
+        c->ops.free = op->next;
     else
         op = malloc(sizeof *op);
-    c->ops_living += op != NULL;
+    c->ops.living += op != NULL;
     return op;
 }
 
 void op_free(struct op *op)
 {
     struct client *c = op->client;
-    packed_give(c, op->packed);
-    op->next = c->free_ops;
-    c->free_ops = op;
-    c->ops_living--;
+    packed_give(&c->ops.packed, op->packed);
+    op->next = c->ops.free;
+    c->ops.free = op;
+    c->ops.living--;
 }
 
 void op_init(struct client *c, struct op *op, enum op_kind kind, struct keel_segment *segment, int rank, size_t offset,
@@ -102,26 +102,12 @@ static void unlink_active(struct op *op)
     if (op->prev)
         op->prev->next = op->next;
     else
-        c->active = op->next;
+        c->ops.active = op->next;
     if (op->next)
         op->next->prev = op->prev;
     else
-        c->active_last = op->prev;
+        c->ops.active_last = op->prev;
     op->next = op->prev = NULL;
-}
-
-void op_keep_error(struct client *c, int rank, keel_status status)
-{
-    struct implicit_error **link = &c->implicit_errors;
-    while (*link && (*link)->rank != rank)
-        link = &(*link)->next;
-    if (*link)
-        return;
-    *link = malloc(sizeof **link);
-    if (*link)
-        **link = (struct implicit_error){.rank = rank, .status = status};
-    else
-        c->implicit_error = status; /* without memory any fence tells it */
 }
 
 static void finish(struct op *op, keel_status status)
@@ -132,7 +118,7 @@ static void finish(struct op *op, keel_status status)
     op->status = status;
     unlink_active(op);
     if (op->implicit && status != KEEL_OK)
-        op_keep_error(c, op->rank, status);
+        errors_keep(&c->ops.errors, op->rank, status);
     if (op->step_ahead && status != KEEL_OK)
         c->task_run.broken = true; /* its step may be another's by the time that the caller hears it */
     if (op->handle) {
@@ -245,11 +231,11 @@ static bool plan(struct op *op, uint64_t now)
     in.from = page_copy_to_read(c->page, &op->route);
     plan_make(&op->plan, &in, &op->route);
     if (op->plan.way == PLAN_CHUNKS) {
-        if (c->large >= LARGE_MAX || (hold_others_wait(op) && !op->first_in_line)) {
+        if (c->ops.large >= LARGE_MAX || (hold_others_wait(op) && !op->first_in_line)) {
             hold_wait(op);
             return false;
         }
-        c->large++;
+        c->ops.large++;
         op->large = true;
         note_announce(op);
     }
@@ -261,7 +247,7 @@ static bool plan(struct op *op, uint64_t now)
     if (op->kind == OP_PUT && (op->plan.noted || op->plan.legs) && !op->counted) {
         atomic_fetch_add_explicit(&c->intents->open, 1, memory_order_relaxed);
         op->counted = true;
-        op->number = ++c->next_number;
+        op->number = ++c->ops.next_number;
     }
     if (op_is_once(op)) { /* what was answered has taken effect for good; the rest has its pieces */
         op->plan.leg[0].done = op->answered;
@@ -319,7 +305,7 @@ void op_advance(struct op *op, uint64_t now)
             piece_take_back(op, false);
         if (op->replan && op->waiting && !op->first_in_line) { /* for what the old plan wanted */
             hold_wait_no_more(op);
-            op->client->serve = true;
+            op->client->ops.serve = true;
         }
         if (op->accesses || now < op->retry_at || (op->waiting && !op->first_in_line) || !plan(op, now))
             return;
@@ -356,12 +342,12 @@ void op_start(struct op *op)
     if (op_is_unit(op))
         op->len = 1;
     op->next = NULL;
-    op->prev = c->active_last;
-    if (c->active_last)
-        c->active_last->next = op;
+    op->prev = c->ops.active_last;
+    if (c->ops.active_last)
+        c->ops.active_last->next = op;
     else
-        c->active = op;
-    c->active_last = op;
+        c->ops.active = op;
+    c->ops.active_last = op;
     if (c->fatal != KEEL_OK || c->leaving)
         op_fail(op, c->leaving ? KEEL_ERR_STATE : c->fatal);
     else

@@ -125,8 +125,6 @@ void op_link_lost(struct client *c, int node);
 void op_link_up(struct client *c, int node);
 void op_answered(struct client *c, const struct wire *w, const void *body, size_t len, uint64_t now);
 void op_access_done(struct piece *p, keel_status status);
-/* For the next fence of the rank, or of all: the first one of each rank. */
-void op_keep_error(struct client *c, int rank, keel_status status);
 /* The node whose answer is missing, or to which there was no way; -1: it had no plan, or it was not its turn. (progress.c) */
 int op_waits_for(const struct op *op, bool *went_out);
 #endif

@@ -103,7 +103,7 @@ void op_access_done(struct piece *p, keel_status status)
 static void advance_all(struct client *c)
 {
     uint64_t now = c->env.now(c->env.user);
-    for (struct op *op = c->active, *next; op; op = next) {
+    for (struct op *op = c->ops.active, *next; op; op = next) {
         next = op->next;
         op_advance(op, now);
     }
@@ -113,7 +113,7 @@ static void advance_all(struct client *c)
  * it is answered by who executes it. */
 static void ask_primaries_again(struct client *c)
 {
-    for (struct op *op = c->active; op; op = op->next)
+    for (struct op *op = c->ops.active; op; op = op->next)
         for (struct piece *p = op->pieces; p && op_is_once(op); p = p->sibling)
             if (p->seq && p->node != c->node) {
                 piece_unhash(p);
@@ -132,7 +132,7 @@ void op_link_up(struct client *c, int node)
 /* The connection to node is gone: its messages are lost, its accesses have had their events. */
 void op_link_lost(struct client *c, int node)
 {
-    for (struct op *op = c->active; op; op = op->next)
+    for (struct op *op = c->ops.active; op; op = op->next)
         for (struct piece *p = op->pieces, *next; p; p = next) {
             next = p->sibling;
             if (p->node != node || p->remote_access || !p->seq)

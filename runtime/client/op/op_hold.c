@@ -19,27 +19,27 @@ void hold_wait(struct op *op)
         return;
     op->waiting = true;
     op->next_waiting = NULL;
-    *c->waiting_tail = op;
-    c->waiting_tail = &op->next_waiting;
+    *c->ops.waiting_tail = op;
+    c->ops.waiting_tail = &op->next_waiting;
 }
 
 void hold_wait_no_more(struct op *op)
 {
     struct client *c = op->client;
-    struct op **link = &c->waiting;
+    struct op **link = &c->ops.waiting;
     if (!op->waiting)
         return;
     while (*link != op)
         link = &(*link)->next_waiting;
     *link = op->next_waiting;
     if (!*link)
-        c->waiting_tail = link;
+        c->ops.waiting_tail = link;
     op->waiting = false;
 }
 
 bool hold_others_wait(const struct op *op)
 {
-    return op->client->waiting && op->client->waiting != op;
+    return op->client->ops.waiting && op->client->ops.waiting != op;
 }
 
 bool hold_has_some(const struct op *op)
@@ -67,10 +67,10 @@ static bool serve_one(struct op *const *link, uint64_t now)
  * may be waiting for what they give back at their end. */
 void op_serve(struct client *c, uint64_t now)
 {
-    c->serve = false;
-    while (c->waiting && serve_one(&c->waiting, now))
+    c->ops.serve = false;
+    while (c->ops.waiting && serve_one(&c->ops.waiting, now))
         ;
-    for (struct op **link = c->waiting ? &c->waiting->next_waiting : NULL; link && *link;)
+    for (struct op **link = c->ops.waiting ? &c->ops.waiting->next_waiting : NULL; link && *link;)
         if (!hold_has_some(*link) || !serve_one(link, now))
             link = &(*link)->next_waiting;
 }
@@ -82,7 +82,7 @@ static void intent_clear(struct op *op)
     struct client *c = op->client;
     if (op->intent >= 0) {
         atomic_store_explicit(&c->intents->entry[op->intent].active, 0, memory_order_release);
-        c->serve = true;
+        c->ops.serve = true;
     }
     op->intent = -1;
 }
@@ -133,8 +133,8 @@ void hold_intent_move(struct op *op, uint64_t end)
 
 void hold_large_end(struct op *op)
 {
-    op->client->large -= op->large;
-    op->client->serve = op->client->serve || op->large;
+    op->client->ops.large -= op->large;
+    op->client->ops.serve = op->client->ops.serve || op->large;
     op->large = false;
 }
 

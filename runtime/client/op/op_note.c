@@ -64,7 +64,7 @@ static void note_give_back(struct op *op, int i)
     }
     if (op->note[i].clearing)
         return;
-    op->note[i].clearing = ++op->client->next_seq;
+    op->note[i].clearing = ++op->client->ops.next_seq;
     tell_clear(op, &op->note[i]);
 }
 
@@ -84,7 +84,7 @@ bool note_all_given_back(struct op *op, uint64_t now)
 
 void note_cleared(struct client *c, uint64_t seq)
 {
-    for (struct op *op = c->announced; op; op = op->next_announced)
+    for (struct op *op = c->ops.announced; op; op = op->next_announced)
         for (int i = 0; i < op->notes; i++)
             if (op->note[i].clearing == seq) {
                 note_free(op, i);
@@ -95,7 +95,7 @@ void note_cleared(struct client *c, uint64_t seq)
 
 void note_clear_again(const struct client *c, int node)
 {
-    for (const struct op *op = c->announced; op; op = op->next_announced)
+    for (const struct op *op = c->ops.announced; op; op = op->next_announced)
         for (int i = 0; i < op->notes; i++)
             if (op->note[i].clearing && op->note[i].node == node)
                 tell_clear(op, &op->note[i]);
@@ -107,13 +107,13 @@ void note_announce(struct op *op)
     if (op->announced)
         return;
     op->announced = true;
-    op->next_announced = c->announced;
-    c->announced = op;
+    op->next_announced = c->ops.announced;
+    c->ops.announced = op;
 }
 
 static void note_announce_no_more(struct op *op)
 {
-    struct op **link = &op->client->announced;
+    struct op **link = &op->client->ops.announced;
     if (!op->announced)
         return;
     while (*link != op)

@@ -7,9 +7,9 @@
 struct piece *piece_new(struct op *op, int leg, const struct stripe_piece *part)
 {
     struct client *c = op->client;
-    struct piece *p = c->free_pieces;
+    struct piece *p = c->ops.free_pieces;
     if (p)
-        c->free_pieces = p->next;
+        c->ops.free_pieces = p->next;
     else if (!(p = malloc(sizeof *p)))
         return NULL;
     *p = (struct piece){.op = op,
@@ -22,22 +22,22 @@ struct piece *piece_new(struct op *op, int leg, const struct stripe_piece *part)
     p->tp.user = p;
     *op->pieces_tail = p;
     op->pieces_tail = &p->sibling;
-    c->pieces_living++;
+    c->ops.pieces_living++;
     return p;
 }
 
 void piece_hash(struct piece *p)
 {
     struct client *c = p->op->client;
-    p->seq = ++c->next_seq;
-    p->next = c->by_seq[p->seq % SEQ_SLOTS];
-    c->by_seq[p->seq % SEQ_SLOTS] = p;
-    c->messages++;
+    p->seq = ++c->ops.next_seq;
+    p->next = c->ops.by_seq[p->seq % SEQ_SLOTS];
+    c->ops.by_seq[p->seq % SEQ_SLOTS] = p;
+    c->ops.messages++;
 }
 
 struct piece *piece_of(const struct client *c, uint64_t seq)
 {
-    struct piece *p = c->by_seq[seq % SEQ_SLOTS];
+    struct piece *p = c->ops.by_seq[seq % SEQ_SLOTS];
     while (p && p->seq != seq)
         p = p->next;
     return p;
@@ -48,13 +48,13 @@ void piece_unhash(struct piece *p)
     struct client *c = p->op->client;
     if (!p->seq)
         return;
-    struct piece **link = &c->by_seq[p->seq % SEQ_SLOTS];
+    struct piece **link = &c->ops.by_seq[p->seq % SEQ_SLOTS];
     while (*link && *link != p)
         link = &(*link)->next;
     if (*link) {
         *link = p->next;
-        c->messages--;
-        c->serve = true;
+        c->ops.messages--;
+        c->ops.serve = true;
     }
     p->seq = 0;
 }
@@ -65,8 +65,8 @@ void piece_free(struct piece *p)
     struct client *c = op->client;
     piece_unhash(p);
     if (p->lane >= 0) {
-        c->lane[p->lane].busy = false;
-        c->serve = true;
+        c->ops.lane[p->lane].busy = false;
+        c->ops.serve = true;
     }
     struct piece **link = &op->pieces;
     while (*link != p)
@@ -76,9 +76,9 @@ void piece_free(struct piece *p)
         op->pieces_tail = link;
     if (p->remote_access)
         op->accesses--;
-    p->next = c->free_pieces;
-    c->free_pieces = p;
-    c->pieces_living--;
+    p->next = c->ops.free_pieces;
+    c->ops.free_pieces = p;
+    c->ops.pieces_living--;
 }
 
 void piece_done(struct piece *p)

@@ -143,10 +143,10 @@ static bool identify(struct op *op, struct piece *p)
         return step >= 0;
     }
     for (int i = 0; i < LANES_MAX; i++)
-        if (!c->lane[i].busy) {
-            c->lane[i].busy = true;
+        if (!c->ops.lane[i].busy) {
+            c->ops.lane[i].busy = true;
             p->lane = i;
-            p->number = ++c->lane[i].number;
+            p->number = ++c->ops.lane[i].number;
             return true;
         }
     return false;
@@ -162,7 +162,7 @@ static unsigned in_flight(const struct op *op, int leg)
 
 static bool has_window(const struct op *op)
 {
-    return op->plan.way != PLAN_MESSAGES || op->client->messages < MESSAGES_MAX;
+    return op->plan.way != PLAN_MESSAGES || op->client->ops.messages < MESSAGES_MAX;
 }
 
 /* Pieces that were sent before and not answered, in their order. False: not all could be sent. */

@@ -16,43 +16,43 @@ bool packing_add(struct packing *p, const keel_piece *run)
     return true;
 }
 
-struct packed *packed_take(struct client *c)
+struct packed *packed_take(struct packed_pool *pool)
 {
-    struct packed *p = c->free_packed;
+    struct packed *p = pool->free;
     if (p)
-        c->free_packed = p->next;
+        pool->free = p->next;
     else
         p = malloc(sizeof *p);
     if (p) {
         p->bytes = 0;
-        c->packed_living++;
+        pool->living++;
     }
     return p;
 }
 
-void packed_give(struct client *c, struct packed *p)
+void packed_give(struct packed_pool *pool, struct packed *p)
 {
     if (!p)
         return;
-    p->next = c->free_packed;
-    c->free_packed = p;
-    c->packed_living--;
-    c->packed_bytes -= p->bytes;
+    p->next = pool->free;
+    pool->free = p;
+    pool->living--;
+    pool->bytes -= p->bytes;
 }
 
-void packed_free_all(struct client *c)
+void packed_free_all(struct packed_pool *pool)
 {
-    for (struct packed *p = c->free_packed, *next; p; p = next) {
+    for (struct packed *p = pool->free, *next; p; p = next) {
         next = p->next;
         free(p);
     }
-    c->free_packed = NULL;
+    pool->free = NULL;
 }
 
-bool packed_has_room(void *client)
+bool packed_has_room(void *pool)
 {
-    const struct client *c = client;
-    return c->packed_living < PACKED_MAX && c->packed_bytes < PACKED_BYTES_MAX;
+    const struct packed_pool *p = pool;
+    return p->living < PACKED_MAX && p->bytes < PACKED_BYTES_MAX;
 }
 
 void packed_init(struct client *c, struct op *op, struct packed *packed, const struct packing *p, enum op_kind kind,
@@ -60,7 +60,7 @@ void packed_init(struct client *c, struct op *op, struct packed *packed, const s
 {
     packed->runs = 0;
     packed->bytes = p->bytes;
-    c->packed_bytes += p->bytes;
+    c->ops.packed.bytes += p->bytes;
     packed->base = p->first;
     op_init(c, op, kind, s, rank, (size_t)p->first, pack_head(p->runs) + (kind == OP_GET ? 0 : p->bytes));
     op->packed = packed;

@@ -29,11 +29,11 @@ struct packing {
 bool packing_add(struct packing *p, const keel_piece *run);
 
 /* NULL: out of memory. */
-struct packed *packed_take(struct client *c);
-void packed_give(struct client *c, struct packed *p);
-void packed_free_all(struct client *c);
+struct packed *packed_take(struct packed_pool *pool);
+void packed_give(struct packed_pool *pool, struct packed *p);
+void packed_free_all(struct packed_pool *pool);
 /* For one more: whether there are neither too many on their way, nor too many bytes. */
-bool packed_has_room(void *client);
+bool packed_has_room(void *pool);
 /* An operation of op_alloc becomes this one; the pieces come with packed_add, as many as p says. */
 void packed_init(struct client *c, struct op *op, struct packed *packed, const struct packing *p, enum op_kind kind,
                  keel_segment *s, int rank);

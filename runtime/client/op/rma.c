@@ -276,28 +276,10 @@ struct fence {
 static bool none_implicit(void *arg)
 {
     const struct fence *f = arg;
-    for (const struct op *op = f->c->active; op; op = op->next)
+    for (const struct op *op = f->c->ops.active; op; op = op->next)
         if (op->implicit && (f->rank < 0 || op->rank == f->rank))
             return false;
     return true;
-}
-
-/* The first error of an operation to the rank (-1: any); they are forgotten. */
-static keel_status take_errors(struct client *c, int rank)
-{
-    keel_status first = c->implicit_error;
-    c->implicit_error = KEEL_OK;
-    for (struct implicit_error **link = &c->implicit_errors; *link;) {
-        struct implicit_error *e = *link;
-        if (rank >= 0 && e->rank != rank) {
-            link = &e->next;
-            continue;
-        }
-        *link = e->next;
-        first = first == KEEL_OK ? e->status : first;
-        free(e);
-    }
-    return first;
 }
 
 keel_status rma_fence(struct client *c, int rank)
@@ -311,7 +293,7 @@ keel_status rma_fence(struct client *c, int rank)
     struct waits_fence of = {rank};
     if (!none_implicit(&f))
         client_wait(c, none_implicit, &f, &(struct wait){.call = WAIT_FENCE, .whom = waits_for_fence, .arg = &of});
-    keel_status status = take_errors(c, rank);
+    keel_status status = errors_take(&c->ops.errors, rank);
     if (c->fatal != KEEL_OK)
         status = c->fatal;
     pthread_mutex_unlock(&c->lock);

@@ -150,7 +150,7 @@ static bool runs_near(const struct call *q, struct source source)
 
 static bool has_room(void *arg)
 {
-    return ((const struct client *)arg)->ops_living < OPS_MAX;
+    return ((const struct client *)arg)->ops.living < OPS_MAX;
 }
 
 /* Bytes of the longest pieces that go together; 0: none do. */
@@ -189,7 +189,7 @@ static struct op *pack_init(const struct call *q, struct source *source, const s
 {
     struct client *c = q->c;
     struct op *op = op_alloc(c);
-    struct packed *packed = op ? packed_take(c) : NULL;
+    struct packed *packed = op ? packed_take(&c->ops.packed) : NULL;
     if (!packed) {
         if (op) {
             op_init(c, op, q->kind, NULL, q->rank, 0, 0);
@@ -298,7 +298,7 @@ static keel_status no_more(struct client *c, const struct call *q, keel_handle *
     if (handle)
         handle_note(handle, KEEL_ERR_NOMEM);
     else
-        op_keep_error(c, q->rank, KEEL_ERR_NOMEM);
+        errors_keep(&c->ops.errors, q->rank, KEEL_ERR_NOMEM);
     return KEEL_OK;
 }
 
@@ -319,7 +319,7 @@ static keel_status runs_start(const struct call *q, struct source *source, keel_
                                     : q->kind == OP_GET ? WAIT_GET
                                                         : WAIT_ACC,
                             .whom = waits_for_any_op};
-        client_wait(c, p.runs < 2 ? has_room : packed_has_room, c, &wait);
+        client_wait(c, p.runs < 2 ? has_room : packed_has_room, p.runs < 2 ? (void *)c : &c->ops.packed, &wait);
         struct op *op = p.runs < 2 ? run_init(q, &run) : pack_init(q, source, &p);
         if (!op)
             return no_more(c, q, handle, started);

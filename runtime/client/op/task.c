@@ -242,7 +242,7 @@ struct steps_of {
 static bool rests(void *arg)
 {
     const struct steps_of *of = arg;
-    for (const struct op *op = of->c->active; op; op = op->next)
+    for (const struct op *op = of->c->ops.active; op; op = op->next)
         if (op->in_task && (of->copyset < 0 || op->copyset == of->copyset))
             return false;
     return true;

@@ -483,7 +483,7 @@ static keel_status alloc_together(struct client *c, struct keel_segment *s, cons
         return agreed;
     }
     if (before != KEEL_OK)
-        op_keep_error(c, c->rank, before); /* that a predecessor had no such error was told to the others */
+        errors_keep(&c->ops.errors, c->rank, before); /* that a predecessor had no such error was told to the others */
     if (*made == KEEL_OK)
         agreed = await_made(c, r);
     if (agreed == KEEL_OK)
@@ -679,7 +679,7 @@ struct use {
 static bool none_uses(void *arg)
 {
     const struct use *u = arg;
-    for (const struct op *op = u->c->active; op; op = op->next)
+    for (const struct op *op = u->c->ops.active; op; op = op->next)
         if (op->segment == u->segment)
             return false;
     return true;
@@ -715,7 +715,7 @@ static keel_status free_together(struct client *c, struct keel_segment *segment,
         return status;
     if (status != KEEL_OK) {
         if (before != KEEL_OK)
-            op_keep_error(c, c->rank, before); /* it is told by the next fence */
+            errors_keep(&c->ops.errors, c->rank, before); /* it is told by the next fence */
         if (value & ALLOCATES)
             tell_end(c, c->segments_next++, status);
         else

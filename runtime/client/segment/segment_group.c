@@ -260,7 +260,7 @@ keel_status segment_free_group(struct client *c, struct keel_segment *segment)
     *o = (struct segment_of_group){0};
     if (status != KEEL_OK) {
         if (as_status(met) != KEEL_OK)
-            op_keep_error(c, c->rank, as_status(met)); /* it is told by the next fence */
+            errors_keep(&c->ops.errors, c->rank, as_status(met)); /* it is told by the next fence */
         return status;
     }
     struct control r = {.type = CONTROL_SEG_FREE, .seg = segment->index};

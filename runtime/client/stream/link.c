@@ -77,7 +77,7 @@ int link_note_take(struct link *l)
 void link_note_free(struct client *c, struct link *l, int note)
 {
     l->notes[note / 64] &= ~((uint64_t)1 << (note % 64));
-    c->serve = true;
+    c->ops.serve = true;
 }
 
 void link_note_give_up(struct link *l, int note, int which)
@@ -92,7 +92,7 @@ void link_notes_taken_up(struct client *c, struct link *l)
         l->given_up[0][w] = l->given_up[1][w];
         l->given_up[1][w] = 0;
     }
-    c->serve = true;
+    c->ops.serve = true;
 }
 
 size_t link_hello(const struct client *c, const struct way *w, uint64_t to_incarnation, uint8_t *out)

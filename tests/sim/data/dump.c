@@ -40,7 +40,7 @@ void world_dump(struct world *w, const struct runner *r)
               call ? call : "no call", (unsigned long long)((w->sched.now - since) / MS),
               r->process.frozen ? ", frozen" : "");
     program_dump(r);
-    for (const struct op *op = c->active; op; op = op->next)
+    for (const struct op *op = c->ops.active; op; op = op->next)
         dump_op(w, op);
     for (int m = 0; m < w->members; m++) {
         const struct node *n = &w->node[m];

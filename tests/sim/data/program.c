@@ -379,8 +379,8 @@ static void leave(struct program *p)
         return;
     if (status != KEEL_OK)
         world_fail(p->w, "rank %d.%u: keel_finalize says %s", r->rank, r->incarnation, keel_status_name(status));
-    leak(p, "operations", r->client.ops_living);
-    leak(p, "pieces", r->client.pieces_living);
+    leak(p, "operations", r->client.ops.living);
+    leak(p, "pieces", r->client.ops.pieces_living);
     leak(p, "puts that are open", atomic_load(&r->intents->open));
     for (int i = 0; i < INTENT_MAX; i++)
         leak(p, "notes that are active", atomic_load(&r->intents->entry[i].active));

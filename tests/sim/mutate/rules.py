@@ -97,7 +97,7 @@ RULES = [
          "(repeatable && page_tag(op->client->page, op->copyset) == 1)) {"),
     rule("R9", "a primary that hands over goes on executing", AGENT + "repair.c",
          "    return r->torn || (r->phase == PHASE_DONE && r->handover);", "    return r->torn;"),
-    rule("R10", "two operations share a lane", CLIENT + "op/op_send.c", "        if (!c->lane[i].busy) {", "        if (true) {"),
+    rule("R10", "two operations share a lane", CLIENT + "op/op_send.c", "        if (!c->ops.lane[i].busy) {", "        if (true) {"),
     rule("R10", "what an agent has executed is executed again", AGENT + "execute.c",
          "    return dedup_look(d, wire_life(w), w->lane, w->identity, value);\n}\n\nstatic bool reserve",
          "    return DEDUP_NEW;\n}\n\nstatic bool reserve"),
@@ -169,7 +169,7 @@ RULES = [
     rule("R5", "who leaves does not wait for puts with handles", CLIENT + "client.c",
          "    client_wait(c, none_left, c, &wait); /* those with handles too: who leaves leaves nothing half-done */\n"
          "    coll_settle(c);\n    wait.whom = for_unsettled;\n    client_wait(c, coll_is_settled, c, &wait);\n    mail_farewell(c);\n    wait.whom = for_mail;\n    client_wait(c, mail_all_taken_over, c, &wait);\n    courier_farewell(c);\n    wait.whom = for_parcels;\n    client_wait(c, courier_has_handed_over, c, &wait);\n    behind_tell(c);\n"
-         "    while (c->active)\n        client_progress(c);\n",
+         "    while (c->ops.active)\n        client_progress(c);\n",
          "    (void)none_left;\n"
          "    coll_settle(c);\n    wait.whom = for_unsettled;\n    client_wait(c, coll_is_settled, c, &wait);\n    mail_farewell(c);\n    wait.whom = for_mail;\n    client_wait(c, mail_all_taken_over, c, &wait);\n    courier_farewell(c);\n    wait.whom = for_parcels;\n    client_wait(c, courier_has_handed_over, c, &wait);\n    behind_tell(c);\n"),
     rule("G4", "a task is drawn while another one is open", CLIENT + "op/task.c",

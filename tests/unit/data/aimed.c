@@ -128,11 +128,11 @@ int client_close(void **state)
 {
     pthread_mutex_lock(&c.lock);
     c.fatal = KEEL_ERR_FENCED;
-    for (struct op *op = c.active, *next; op; op = next) {
+    for (struct op *op = c.ops.active, *next; op; op = next) {
         next = op->next;
         op_fail(op, c.fatal);
     }
-    for (int i = 0; i < 1000 && c.active; i++)
+    for (int i = 0; i < 1000 && c.ops.active; i++)
         client_progress(&c);
     pthread_mutex_unlock(&c.lock);
     client_fini(&c);

@@ -142,7 +142,7 @@ static void test_aimed_agent_without_memory_tells_nothing_more(void **state)
 /* Of those that the client has ready. */
 static void keep_pieces(int n)
 {
-    struct piece **at = &c.free_pieces;
+    struct piece **at = &c.ops.free_pieces;
     for (; *at && n > 0; n--)
         at = &(*at)->next;
     for (struct piece *p; (p = *at) != NULL; free(p))
@@ -200,7 +200,7 @@ static void test_aimed_allocation_tells_all_what_one_met(void **state)
     keel_segment *s;
     client_open_alone();
     uint32_t index = c.segments_next;
-    op_keep_error(&c, 0, KEEL_ERR_TIMEOUT);
+    errors_keep(&c.ops.errors, 0, KEEL_ERR_TIMEOUT);
     complete_then = 77;
     assert_int_equal(segment_alloc(&c, 64, KEEL_REDUNDANCY_SHADOW, &s), KEEL_ERR_TIMEOUT);
     assert_null(s);
@@ -489,7 +489,7 @@ static void test_aimed_accumulate_of_which_an_agent_refuses_a_piece_goes_on(void
     w.node[0].still = true;
     assert_int_equal(rma_acc_nb(&c, shadow, 0, 0, KEEL_DOUBLE, NULL, one, N, &h), KEEL_OK);
     turns(5);
-    const struct piece *first = c.active ? c.active->pieces : NULL;
+    const struct piece *first = c.ops.active ? c.ops.active->pieces : NULL;
     assert_non_null(first);
     assert_non_null(first->sibling);
     struct wire refusal = {.type = WIRE_REPLY, .seq = first->sibling->seq, .status = KEEL_ERR_NOMEM};

@@ -231,7 +231,7 @@ static void test_aimed_task_whose_accumulate_is_given_up_is_run_again(void **sta
 static int under_way(void)
 {
     int n = 0;
-    for (const struct op *op = c.active; op; op = op->next)
+    for (const struct op *op = c.ops.active; op; op = op->next)
         n += op->in_task;
     return n;
 }
