@@ -32,11 +32,12 @@ keel_status client_init(struct client *c, const struct client_env *env, const st
                          .links.net = net,
                          .links.shm = shm,
                          .progress.retry_at = UINT64_MAX,
-                         .instance = w->instance,
+                         .segments.instance = w->instance,
                          .collectives = w->collectives,
-                         .segments_next = SYSTEM_SEGMENT + 1,
-                         .segments_known = w->segments};
-    c->range = (struct range){.base = env->range, .bytes = env->range_bytes / 2}; /* the other half is the groups' */
+                         .segments.next = SYSTEM_SEGMENT + 1,
+                         .segments.known = w->segments};
+    c->segments.range =
+        (struct range){.base = env->range, .bytes = env->range_bytes / 2}; /* the other half is the groups' */
     c->secret = secret_alloc(sizeof w->secret);
     if (!c->secret)
         return KEEL_ERR_NOMEM;
@@ -50,8 +51,8 @@ keel_status client_init(struct client *c, const struct client_env *env, const st
     link_init(c);
     if (!direct_init(c) || !coll_init(c))
         return KEEL_ERR_NOMEM;
-    c->system = segment_attach(c, SYSTEM_SEGMENT, SYSTEM_SEGMENT_BYTES, KEEL_REDUNDANCY_TRIPLE);
-    return c->system ? KEEL_OK : KEEL_ERR_NOMEM;
+    c->segments.system = segment_attach(c, SYSTEM_SEGMENT, SYSTEM_SEGMENT_BYTES, KEEL_REDUNDANCY_TRIPLE);
+    return c->segments.system ? KEEL_OK : KEEL_ERR_NOMEM;
 }
 
 struct link *client_own_link(struct client *c)
@@ -146,7 +147,7 @@ void client_fini(struct client *c)
     coll_free(c);
     direct_free(c);
     segment_forget_all(c);
-    range_fini(&c->range);
+    range_fini(&c->segments.range);
     ops_fini(&c->ops);
     free(c->links.of);
     free(c->task_run.steps);

@@ -31,7 +31,7 @@
 #include "runtime/client/op/ops.h"
 #include "runtime/client/op/task.h"
 #include "runtime/client/progress.h"
-#include "runtime/client/segment/range.h"
+#include "runtime/client/segment/segments.h"
 #include "runtime/client/spin.h"
 #include "runtime/client/threads.h"
 #include "runtime/client/waits.h"
@@ -89,8 +89,6 @@ struct client {
     struct looks looks; /* of who waits */
     /* operations and links */
     pthread_mutex_t lock;
-    _Atomic unsigned
-        stores; /* a bit for each class of copies: the process stores plainly into its part of such segments */
     struct threads threads;
     _Atomic unsigned waits_said; /* a bit for each of intents->wait that is in use */
     struct links links;          /* to agents */
@@ -99,28 +97,9 @@ struct client {
     keel_status fatal; /* the job is lost for this process */
     struct doubts doubts;
     /* segments, collectives: user's thread, under the rule that collectives are called in order */
-    struct keel_segment *segments, *system;
-    struct keel_segment *retired, *retired_last; /* in the order in which they were freed */
-    unsigned retired_n;
-    struct range range;
-    uint32_t segments_next, segments_known;
-    keel_redundancy most_copies; /* of the segments that all ranks have allocated so far */
-    uint64_t instance;           /* allocations and frees of all live ranks that are complete here */
-    struct uncounted { /* one more: its end was told to the agent, and does not count here before all agents know it */
-        bool any;
-        uint32_t seg;
-        keel_status agreed; /* KEEL_OK: it was freed */
-    } uncounted;
-    uint64_t collectives; /* their collectives */
-    struct unfinished {   /* an allocation or a free that ended by its time-out, to be gone on with; NULL: none */
-        struct keel_segment *segment;
-        bool frees;
-        uint64_t wanted;  /* of an allocation: segment_fingerprint */
-        keel_status said; /* by this rank */
-        keel_status met;  /* before, by operations */
-        bool under_way;
-    } unfinished;
-    struct coll coll; /* groups and their collectives */
+    struct segments segments;
+    uint64_t collectives; /* of all live ranks, that are complete here */
+    struct coll coll;     /* groups and their collectives */
     struct mail mail;
     struct hall hall;
     struct directs direct;

@@ -287,7 +287,7 @@ bool coll_first_groups(struct client *c)
     k->living = first_group(c, list, c->size, NUMBER_LIVING, UINT64_MAX);
     k->segments = first_group(c, list, c->size, NUMBER_SEGMENTS, UINT64_MAX);
     bool joined = k->living && (!k->living->engine || engine_join(k->living->engine, c->collectives)) && k->segments &&
-                  (!k->segments->engine || engine_join(k->segments->engine, c->instance));
+                  (!k->segments->engine || engine_join(k->segments->engine, c->segments.instance));
     if (joined && k->living->engine && k->segments->engine)
         engine_pair(k->living->engine, k->segments->engine);
     k->world = first_group(c, list, c->size, 0, 1);

@@ -21,7 +21,7 @@ enum { COLLECTIVE_BYTES_MAX = 64 * 1024, MEMORY_AGAIN_MS = 1 };
 
 bool collective_may_begin(const struct client *c)
 {
-    return c->ready && c->resumed && !c->task_run.open && !c->coll.split && !c->unfinished.under_way;
+    return c->ready && c->resumed && !c->task_run.open && !c->coll.split && !c->segments.unfinished.under_way;
 }
 
 static bool is_thawed(void *arg)
@@ -240,5 +240,5 @@ keel_status collective_decide(struct client *c, const struct engine_call *call, 
 
 void collective_decided(struct client *c)
 {
-    atomic_store(&c->intents->segments, ++c->instance);
+    atomic_store(&c->intents->segments, ++c->segments.instance);
 }

@@ -514,10 +514,10 @@ keel_status mutexes_free(struct client *c, keel_mutexes *m, bool *gone)
     pthread_mutex_unlock(&m->lock);
     if (busy || c->coll.split)
         return KEEL_ERR_STATE;
-    if (c->unfinished.under_way && c->unfinished.segment != m->segment)
+    if (c->segments.unfinished.under_way && c->segments.unfinished.segment != m->segment)
         return KEEL_ERR_STATE;
     keel_status status = segment_free(c, m->segment);
-    if (c->unfinished.under_way || status == KEEL_ERR_MISMATCH) /* it ended by its time-out; it is not freed */
+    if (c->segments.unfinished.under_way || status == KEEL_ERR_MISMATCH) /* it ended by its time-out; it is not freed */
         return status;
     mutexes_detach(m);
     *gone = true;

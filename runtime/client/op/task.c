@@ -163,10 +163,10 @@ keel_status taskpool_free(struct client *c, keel_taskpool *pool, bool *gone)
         return KEEL_OK;
     if (pool->current >= 0 || c->coll.split)
         return KEEL_ERR_STATE;
-    if (c->unfinished.under_way && c->unfinished.segment != pool->segment)
+    if (c->segments.unfinished.under_way && c->segments.unfinished.segment != pool->segment)
         return KEEL_ERR_STATE;
     keel_status status = segment_free(c, pool->segment);
-    if (c->unfinished.under_way || status == KEEL_ERR_MISMATCH) /* it ended by its time-out; it is not freed */
+    if (c->segments.unfinished.under_way || status == KEEL_ERR_MISMATCH) /* it ended by its time-out; it is not freed */
         return status;
     free(pool->words);
     free(pool);

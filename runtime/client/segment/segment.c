@@ -59,7 +59,7 @@ uint64_t segment_lay_out(struct keel_segment *s)
 {
     const struct client *c = s->client;
     uint64_t at = 0, ranks;
-    if (s->unit > c->range.bytes)
+    if (s->unit > c->segments.range.bytes)
         return 0;
     memset(s->slot_at, 0, c->page->nodes * sizeof *s->slot_at);
     for (uint32_t r = 0; r < c->page->ranks; r++)
@@ -68,7 +68,7 @@ uint64_t segment_lay_out(struct keel_segment *s)
         ranks = s->slot_at[slot];
         s->slot_at[slot] = at;
         at += layout_memory_bytes(layout_copy_bytes(s->unit, ranks));
-        if (at > c->range.bytes)
+        if (at > c->segments.range.bytes)
             return 0;
     }
     return at;
@@ -93,7 +93,7 @@ static void unmap_all(struct keel_segment *s)
     if (s->view)
         c->env.unmap(c->env.user, s->view, layout_memory_bytes(s->map_bytes[s->view_slot]));
     if (s->base)
-        range_give(&c->range, s->base);
+        range_give(&c->segments.range, s->base);
 }
 
 static void destroy(struct keel_segment *s)
@@ -127,28 +127,28 @@ static void retire(struct keel_segment *s)
     s->group = NULL;
     s->next = NULL;
     s->retired = true;
-    if (c->retired)
-        c->retired_last->next = s;
+    if (c->segments.retired)
+        c->segments.retired_last->next = s;
     else
-        c->retired = s;
-    c->retired_last = s;
-    c->retired_n++;
+        c->segments.retired = s;
+    c->segments.retired_last = s;
+    c->segments.retired_n++;
 }
 
 static struct keel_segment *come_back(struct client *c)
 {
-    struct keel_segment *s = c->retired;
-    if (c->retired_n < RETIRED_MIN)
+    struct keel_segment *s = c->segments.retired;
+    if (c->segments.retired_n < RETIRED_MIN)
         return NULL;
-    c->retired = s->next;
-    c->retired_n--;
+    c->segments.retired = s->next;
+    c->segments.retired_n--;
     return s;
 }
 
 void segment_release(struct keel_segment *s)
 {
     struct client *c = s->client;
-    for (struct keel_segment **link = &c->segments; *link; link = &(*link)->next)
+    for (struct keel_segment **link = &c->segments.first; *link; link = &(*link)->next)
         if (*link == s) {
             *link = s->next;
             break;
@@ -164,14 +164,14 @@ void segment_release(struct keel_segment *s)
 
 void segment_forget_all(struct client *c)
 {
-    while (c->segments)
-        segment_release(c->segments);
-    for (struct keel_segment *s = c->retired, *next; s; s = next) {
+    while (c->segments.first)
+        segment_release(c->segments.first);
+    for (struct keel_segment *s = c->segments.retired, *next; s; s = next) {
         next = s->next;
         destroy(s);
     }
-    c->retired = NULL;
-    c->retired_n = 0;
+    c->segments.retired = NULL;
+    c->segments.retired_n = 0;
 }
 
 /* Zeroed, but for what one that was retired keeps. NULL: out of memory. */
@@ -223,8 +223,8 @@ struct keel_segment *segment_new(struct client *c, uint32_t index, const struct 
     s->redundancy = want->redundancy;
     s->what = want->what;
     lay_out_parts(s, want);
-    s->next = c->segments;
-    c->segments = s;
+    s->next = c->segments.first;
+    c->segments.first = s;
     return s;
 }
 
@@ -233,7 +233,7 @@ static struct keel_segment *attach(struct client *c, uint32_t index, const struc
     struct keel_segment *s = segment_new(c, index, want);
     uint64_t bytes = s ? segment_lay_out(s) : 0;
     if (bytes)
-        s->base = range_take(&c->range, bytes, s);
+        s->base = range_take(&c->segments.range, bytes, s);
     return s;
 }
 
@@ -304,7 +304,7 @@ uint8_t *segment_map_home(struct keel_segment *s, keel_status *status)
 
 bool segment_stores_rest(const struct client *c)
 {
-    unsigned stores = atomic_load_explicit(&c->stores, memory_order_relaxed);
+    unsigned stores = atomic_load_explicit(&c->segments.stores, memory_order_relaxed);
     for (unsigned class = 0; stores >> class; class ++) {
         struct route route;
         if (stores >> class & 1 &&
@@ -384,8 +384,8 @@ static struct engine_call decision(enum segment_call what, uint32_t seg, uint64_
 
 static void keep_for_later(struct client *c, struct unfinished u)
 {
-    c->unfinished = u;
-    c->unfinished.under_way = true;
+    c->segments.unfinished = u;
+    c->segments.unfinished.under_way = true;
 }
 
 static bool is_known(const struct client *c, uint64_t what)
@@ -396,14 +396,14 @@ static bool is_known(const struct client *c, uint64_t what)
 static struct control end_of(const struct client *c, const struct uncounted *u)
 {
     return (struct control){
-        .type = CONTROL_SEG_FREE, .seg = u->seg, .a = (int64_t)u->agreed, .b = (int64_t)c->instance + 1};
+        .type = CONTROL_SEG_FREE, .seg = u->seg, .a = (int64_t)u->agreed, .b = (int64_t)c->segments.instance + 1};
 }
 
 /* Of the call that was decided: nobody waits for it here, as nothing can be done with the segment any more. */
 static void tell_end(struct client *c, uint32_t seg, keel_status agreed)
 {
-    c->uncounted = (struct uncounted){.any = true, .seg = seg, .agreed = agreed};
-    struct control r = end_of(c, &c->uncounted);
+    c->segments.uncounted = (struct uncounted){.any = true, .seg = seg, .agreed = agreed};
+    struct control r = end_of(c, &c->segments.uncounted);
     if (!c->env.tell(c->env.user, &r))
         (void)segment_count_last(c); /* what cannot be told now is asked for; lost with the agent, if at all */
     FAULT_POINT("segment.told");
@@ -413,16 +413,16 @@ keel_status segment_count_last(struct client *c)
 {
     struct control r;
     keel_status status = KEEL_OK;
-    if (!c->uncounted.any)
+    if (!c->segments.uncounted.any)
         return KEEL_OK;
-    if (!is_known(c, KNOWN_ENDED(c->instance + 1)))
+    if (!is_known(c, KNOWN_ENDED(c->segments.instance + 1)))
         do { /* as long as a node neither answers nor is dead */
-            r = end_of(c, &c->uncounted);
+            r = end_of(c, &c->segments.uncounted);
             status = c->env.request(c->env.user, &r, NULL);
         } while (status == KEEL_ERR_TIMEOUT);
     if (status != KEEL_OK)
         return status;
-    c->uncounted.any = false;
+    c->segments.uncounted.any = false;
     collective_decided(c);
     FAULT_POINT("segment.counted");
     return KEEL_OK;
@@ -433,7 +433,7 @@ static keel_status await_made(const struct client *c, const struct control *r)
 {
     struct control again;
     keel_status status = KEEL_OK;
-    if (is_known(c, KNOWN_MADE(c->instance + 1)))
+    if (is_known(c, KNOWN_MADE(c->segments.instance + 1)))
         return KEEL_OK;
     do {
         if (status == KEEL_ERR_NOMEM) /* for the question */
@@ -451,8 +451,8 @@ static keel_status alloc_together(struct client *c, struct keel_segment *s, cons
                                   uint64_t fingerprint, keel_status *made)
 {
     uint64_t worst = 0;
-    keel_status before = c->unfinished.met;
-    if (!c->unfinished.under_way) {
+    keel_status before = c->segments.unfinished.met;
+    if (!c->segments.unfinished.under_way) {
         struct control request = *r;
         request.a = 1;             /* all agents need not have it before it counts */
         before = rma_fence(c, -1); /* what an earlier operation of this rank met is everybody's error, too */
@@ -473,7 +473,7 @@ static keel_status alloc_together(struct client *c, struct keel_segment *s, cons
     if (c->coll.deciding)
         keep_for_later(c, (struct unfinished){.segment = s, .wanted = fingerprint, .said = *made, .met = before});
     else
-        c->unfinished.under_way = false;
+        c->segments.unfinished.under_way = false;
     if (open)
         return agreed;
     if (agreed == KEEL_OK)
@@ -493,7 +493,7 @@ static keel_status alloc_together(struct client *c, struct keel_segment *s, cons
 
 static bool others_have_it(const struct client *c)
 {
-    return c->segments_next < c->segments_known; /* from before this process joined */
+    return c->segments.next < c->segments.known; /* from before this process joined */
 }
 
 void *segment_zeroed(struct client *c, size_t n, size_t bytes)
@@ -529,13 +529,13 @@ static keel_status allocate_again(struct client *c, struct keel_segment **s, str
 /* The segment that an allocation which ended by its time-out is for. */
 static struct keel_segment *go_on(struct client *c, keel_status *said)
 {
-    *said = c->unfinished.said;
-    return c->unfinished.segment;
+    *said = c->segments.unfinished.said;
+    return c->segments.unfinished.segment;
 }
 
 static bool may_begin(const struct client *c, bool frees, const struct keel_segment *s)
 {
-    const struct unfinished *u = &c->unfinished;
+    const struct unfinished *u = &c->segments.unfinished;
     return c->ready && !c->task_run.open && !c->coll.unfinished &&
            (!u->under_way || (u->frees == frees && (!frees || u->segment == s)));
 }
@@ -547,11 +547,11 @@ static keel_status alloc(struct client *c, keel_status able, const struct segmen
         *out = NULL;
     if (!may_begin(c, false, NULL))
         return KEEL_ERR_STATE;
-    bool again = c->unfinished.under_way;
+    bool again = c->segments.unfinished.under_way;
     uint64_t fingerprint = segment_fingerprint(c, want);
-    if (again && c->unfinished.wanted != fingerprint)
+    if (again && c->segments.unfinished.wanted != fingerprint)
         return KEEL_ERR_STATE; /* another call */
-    if (c->segments_next == SEGMENT_GROUP_FIRST)
+    if (c->segments.next == SEGMENT_GROUP_FIRST)
         return KEEL_ERR_LIMIT;
     if (collective_disagrees(c))
         return KEEL_ERR_MISMATCH;
@@ -561,7 +561,7 @@ static keel_status alloc(struct client *c, keel_status able, const struct segmen
         return status;
     if (able == KEEL_OK && (!out || (unsigned)want->redundancy >= CLASSES))
         able = KEEL_ERR_ARG;
-    uint32_t index = c->segments_next;
+    uint32_t index = c->segments.next;
     keel_status callers = able;
     struct keel_segment *s = again ? go_on(c, &able) : attach(c, index, want);
     if (!again && !s && able == KEEL_OK && !exists)
@@ -571,7 +571,7 @@ static keel_status alloc(struct client *c, keel_status able, const struct segmen
                         .slot = want->parts != NULL,
                         .bytes = s ? s->unit : want->bytes,
                         .redundancy = (uint32_t)want->redundancy,
-                        .b = (int64_t)c->instance + 1 + c->uncounted.any};
+                        .b = (int64_t)c->segments.instance + 1 + c->segments.uncounted.any};
     status = able;
     if (!exists) {
         status = alloc_together(c, s, &r, fingerprint, &able);
@@ -582,15 +582,16 @@ static keel_status alloc(struct client *c, keel_status able, const struct segmen
     if (able == KEEL_OK ? exists : !exists && status == KEEL_OK)
         status = allocate_again(c, &s, &r, want);
     status = status == KEEL_OK ? callers : status; /* what the caller has no memory for, it has not */
-    c->segments_next++;
+    c->segments.next++;
     if (status != KEEL_OK || !s || !out) {
         if (s)
             segment_release(s);
         return status == KEEL_OK ? KEEL_ERR_NOMEM : status;
     }
-    if (want->redundancy > c->most_copies)
-        c->most_copies = want->redundancy;
-    s->freed = exists && r.a == 1 && (uint64_t)r.b <= c->instance; /* else the call that freed it is to come here */
+    if (want->redundancy > c->segments.most_copies)
+        c->segments.most_copies = want->redundancy;
+    s->freed =
+        exists && r.a == 1 && (uint64_t)r.b <= c->segments.instance; /* else the call that freed it is to come here */
     *out = s;
     return KEEL_OK;
 }
@@ -599,7 +600,7 @@ keel_status segment_alloc_for(struct client *c, keel_status able, uint64_t what,
                               keel_segment **out)
 {
     const keel_redundancy redundancy =
-        c->most_copies > KEEL_REDUNDANCY_SHADOW ? c->most_copies : KEEL_REDUNDANCY_SHADOW;
+        c->segments.most_copies > KEEL_REDUNDANCY_SHADOW ? c->segments.most_copies : KEEL_REDUNDANCY_SHADOW;
     const struct segment_want want = {.bytes = bytes_per_rank, .redundancy = redundancy, .what = what};
     return alloc(c, able, &want, out);
 }
@@ -659,12 +660,13 @@ void *segment_address(keel_segment *s, int rank)
 keel_status segment_locate(struct client *c, int rank, const void *address, keel_segment **segment, size_t *offset)
 {
     uint64_t at = (uintptr_t)address;
-    keel_segment *s = c->ready && rank >= 0 && rank < c->size ? range_find(&c->range, at) : NULL;
+    keel_segment *s = c->ready && rank >= 0 && rank < c->size ? range_find(&c->segments.range, at) : NULL;
     if (!segment || !offset)
         return KEEL_ERR_ARG;
     *segment = NULL;
     *offset = 0;
-    if (!s || s == c->system || s->what || at < address_of(s, rank) || at - address_of(s, rank) >= s->part_bytes[rank])
+    if (!s || s == c->segments.system || s->what || at < address_of(s, rank) ||
+        at - address_of(s, rank) >= s->part_bytes[rank])
         return c->ready ? KEEL_ERR_ARG : KEEL_ERR_STATE;
     *segment = s;
     *offset = (size_t)(at - address_of(s, rank));
@@ -704,20 +706,20 @@ static keel_status free_together(struct client *c, struct keel_segment *segment,
     *open = true;
     if (status != KEEL_OK)
         return status;
-    keel_status before = c->unfinished.under_way ? c->unfinished.met : rma_fence(c, -1);
+    keel_status before = c->segments.unfinished.under_way ? c->segments.unfinished.met : rma_fence(c, -1);
     struct engine_call call = decision(CALL_FREE, segment->index, 0, 0, KEEL_OK);
     status = collective_decide(c, &call, &value, open);
     if (c->coll.deciding)
         keep_for_later(c, (struct unfinished){.segment = segment, .frees = true, .met = before});
     else
-        c->unfinished.under_way = false;
+        c->segments.unfinished.under_way = false;
     if (*open)
         return status;
     if (status != KEEL_OK) {
         if (before != KEEL_OK)
             errors_keep(&c->ops.errors, c->rank, before); /* it is told by the next fence */
         if (value & ALLOCATES)
-            tell_end(c, c->segments_next++, status);
+            tell_end(c, c->segments.next++, status);
         else
             collective_decided(c);
         return status;

@@ -66,7 +66,7 @@ static keel_status draw_number(struct keel_group *g)
     keel_status met = KEEL_OK;
     g->segments.drawn = -1;
     if (is_first(g))
-        met = rma_fetch_add(c, c->system, 0, SYSTEM_COUNTER_AT, 1, &g->segments.drawn);
+        met = rma_fetch_add(c, c->segments.system, 0, SYSTEM_COUNTER_AT, 1, &g->segments.drawn);
     FAULT_POINT("segment.group_number");
     return next(&g->segments, SEGMENT_DRAWN, as_value(met));
 }
@@ -76,7 +76,7 @@ static keel_status propose_place(struct keel_group *g, uint64_t from)
     struct client *c = g->client;
     struct segment_of_group *o = &g->segments;
     uint64_t bytes = o->segment ? segment_lay_out(o->segment) : 0;
-    uint64_t place = bytes ? range_above(&c->range, bytes, from) : 0;
+    uint64_t place = bytes ? range_above(&c->segments.range, bytes, from) : 0;
     o->place = from;
     return next(o, SEGMENT_PLACE, place ? place : UINT64_MAX);
 }
@@ -102,7 +102,7 @@ static keel_status make(struct keel_group *g, uint64_t place)
     struct client *c = g->client;
     struct segment_of_group *o = &g->segments;
     struct keel_segment *s = o->segment;
-    if (s && place && range_take_above(&c->range, place, segment_lay_out(s), s))
+    if (s && place && range_take_above(&c->segments.range, place, segment_lay_out(s), s))
         s->base = place;
     FAULT_POINT("segment.group_placed");
     if (o->able == KEEL_OK && s) {

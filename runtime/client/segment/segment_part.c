@@ -66,8 +66,8 @@ keel_status segment_attach_part(struct client *c, const keel_segment_part *part,
     s->unit = d.unit;
     s->largest = s->part_bytes[d.rank] = d.bytes;
     s->part_at[d.rank] = d.at;
-    uint64_t bytes = segment_lay_out(s), place = bytes ? range_above(&c->range, bytes, 0) : 0;
-    if (place && range_take_above(&c->range, place, bytes, s))
+    uint64_t bytes = segment_lay_out(s), place = bytes ? range_above(&c->segments.range, bytes, 0) : 0;
+    if (place && range_take_above(&c->segments.range, place, bytes, s))
         s->base = place;
     *out = s;
     return KEEL_OK;

@@ -48,7 +48,7 @@ keel_status twins_init(struct twins *t, struct client *c, keel_segment *s, uint8
                         .granules = layout_pieces(bytes),
                         .own = own,
                         .twin = twin};
-    atomic_fetch_or(&c->stores, 1u << s->redundancy);
+    atomic_fetch_or(&c->segments.stores, 1u << s->redundancy);
     t->state = calloc(t->granules, sizeof *t->state);
     t->since = calloc(t->granules, sizeof *t->since);
     t->flush = malloc(sizeof *t->flush);

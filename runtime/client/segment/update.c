@@ -13,7 +13,7 @@ static uint8_t *update(struct client *c, keel_segment *s, size_t offset, size_t 
         return NULL;
     }
     if (s->redundancy != KEEL_REDUNDANCY_NONE)
-        atomic_fetch_or(&c->stores, 1u << s->redundancy);
+        atomic_fetch_or(&c->segments.stores, 1u << s->redundancy);
     uint8_t *copy = segment_map_home(s, status);
     if (copy)
         *status = KEEL_OK;

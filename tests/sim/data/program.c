@@ -317,7 +317,7 @@ static bool one_stage(struct program *p, int k)
         return false;
     c->timeout_ns = all;
     world_trace(w, "rank %d.%u: stage %d, collective %d; %llu instances, %llu collectives", p->r->rank,
-                p->r->incarnation, k, (int)stage->kind, (unsigned long long)c->instance,
+                p->r->incarnation, k, (int)stage->kind, (unsigned long long)c->segments.instance,
                 (unsigned long long)c->collectives);
     bool good = collective(p, stage);
     program_threads_join(p);
@@ -401,8 +401,8 @@ void program_run(struct runner *r)
     r->entered = r->client.collectives;
     r->met_at = r->incarnation ? r->entered + 1 : 0;
     world_trace(w, "rank %d.%u joins: %llu instances, %llu collectives, %u segments", r->rank, r->incarnation,
-                (unsigned long long)r->client.instance, (unsigned long long)r->client.collectives,
-                r->client.segments_known);
+                (unsigned long long)r->client.segments.instance, (unsigned long long)r->client.collectives,
+                r->client.segments.known);
     p->first = first;
     bool ok = true;
     for (int k = 0; k < first && k < m->stages && ok; k++)

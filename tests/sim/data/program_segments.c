@@ -90,7 +90,7 @@ static bool allocate(struct program *p, int i)
     model_allocates(w, i);
     if (s->of_group)
         return allocate_in_group(p, i);
-    int64_t index = p->r->client.segments_next;
+    int64_t index = p->r->client.segments.next;
     program_fence(p, -1);
     program_begin(p, "an allocation");
     keel_status status = s->is_pool   ? taskpool_create(&p->r->client, KEEL_OK, s->pool.tasks, &p->pool[i])

@@ -199,12 +199,12 @@ static void test_aimed_allocation_tells_all_what_one_met(void **state)
     (void)state;
     keel_segment *s;
     client_open_alone();
-    uint32_t index = c.segments_next;
+    uint32_t index = c.segments.next;
     errors_keep(&c.ops.errors, 0, KEEL_ERR_TIMEOUT);
     complete_then = 77;
     assert_int_equal(segment_alloc(&c, 64, KEEL_REDUNDANCY_SHADOW, &s), KEEL_ERR_TIMEOUT);
     assert_null(s);
-    assert_false(c.unfinished.under_way);
+    assert_false(c.segments.unfinished.under_way);
     assert_int_equal(last_told.seg, index);
     assert_int_equal(last_told.a, KEEL_ERR_TIMEOUT);
     assert_int_equal(last_told.b, 1);
@@ -432,19 +432,19 @@ static void test_aimed_allocation_done_again_waits_for_memory(void **state)
     request_before = c.env.request;
     c.env.request = request_of_one_again;
     c.restarted = true;
-    c.instance = 1;
-    c.segments_known = c.segments_next + 1;
+    c.segments.instance = 1;
+    c.segments.known = c.segments.next + 1;
     for (int n = 1; n <= 12; n++) {
         refusals = n % 3;
         memory_fail_at(n);
         assert_int_equal(segment_alloc(&c, 64, KEEL_REDUNDANCY_SHADOW, &s), KEEL_OK);
         memory_failed();
-        c.segments_next--;
+        c.segments.next--;
         memory_fail_at(n);
         assert_int_equal(mutexes_create(&c, KEEL_OK, 1, &m), KEEL_OK);
         memory_failed();
         mutexes_detach(m);
-        c.segments_next--;
+        c.segments.next--;
     }
 }
 

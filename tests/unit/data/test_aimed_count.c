@@ -141,9 +141,9 @@ static keel_taskpool *pool_open_with(bool restarted, uint64_t collectives)
     request_before = c.env.request;
     c.env.request = request_of_a_pool;
     c.resumed = true;
-    c.segments_next = SEG_SHADOW;
-    c.segments_known = SEG_SHADOW + 1;
-    c.instance = 2;
+    c.segments.next = SEG_SHADOW;
+    c.segments.known = SEG_SHADOW + 1;
+    c.segments.instance = 2;
     assert_int_equal(taskpool_create(&c, KEEL_OK, 3, &pool), KEEL_OK);
     return pool;
 }
@@ -156,7 +156,7 @@ static keel_taskpool *pool_open(void)
 static void pool_close(keel_taskpool *pool)
 {
     bool gone;
-    c.segments->freed = true; /* with the others, who are not here */
+    c.segments.first->freed = true; /* with the others, who are not here */
     assert_int_equal(taskpool_free(&c, pool, &gone), KEEL_OK);
 }
 
