@@ -1,0 +1,112 @@
+/* The mappings of this node's copies. */
+#include <string.h>
+
+#include "runtime/client/op/near.h"
+#include "runtime/client/progress.h"
+#include "runtime/client/segment/segment.h"
+#include "runtime/client/threads.h"
+#include "runtime/wire/layout.h"
+
+uint8_t *segment_map(struct keel_segment *s, int slot, keel_status *status)
+{
+    struct client *c = s->client;
+    *status = KEEL_OK;
+    uint8_t *base = atomic_load_explicit(&s->map[slot], memory_order_acquire);
+    if (base)
+        return base;
+    struct control r = {.type = CONTROL_SEG_MAP, .seg = s->index, .slot = slot};
+    void *m = s->base ? (void *)(uintptr_t)(s->base + s->slot_at[slot]) : NULL; // NOLINT(performance-no-int-to-ptr)
+    *status = c->env.request(c->env.user, &r, &m);
+    if (*status != KEEL_OK)
+        return NULL;
+    uint8_t *expected = NULL;
+    __atomic_store_n(&s->map_bytes[slot], r.bytes, __ATOMIC_RELAXED); /* always the same */
+    if (!atomic_compare_exchange_strong(&s->map[slot], &expected, m)) {
+        if (m != expected)
+            c->env.unmap(c->env.user, m, layout_memory_bytes(r.bytes)); /* another thread was first */
+        return expected;
+    }
+    return m;
+}
+
+uint8_t *segment_map_whole(struct keel_segment *s, int slot, keel_status *status)
+{
+    enum { LOOK_AGAIN_MS = 1 };
+    struct client *c = s->client;
+    uint8_t *base;
+    while (!(base = segment_map(s, slot, status)) && *status == KEEL_IN_PROGRESS)
+        c->env.sleep(c->env.user, LOOK_AGAIN_MS);
+    return base;
+}
+
+static bool is_home(const struct client *c, int copyset)
+{
+    struct route route;
+    return page_route_read(c->page, copyset, &route) &&
+           (route.lost || (route.node[0] == c->node && route_mode(route.tag) == ROUTE_DIRECT));
+}
+
+uint8_t *segment_map_home(struct keel_segment *s, keel_status *status)
+{
+    enum { LOOK_AGAIN_MS = 1 };
+    struct client *c = s->client;
+    int slot = (int)page_rank(c->page, c->rank)->slot;
+    for (;;) {
+        uint8_t *base = segment_map_whole(s, slot, status);
+        if (!base || s->redundancy == KEEL_REDUNDANCY_NONE || is_home(c, copyset_of(slot, s->redundancy)))
+            return base;
+        client_lock(c);
+        client_progress(c);
+        *status = c->fatal;
+        pthread_mutex_unlock(&c->lock);
+        if (*status != KEEL_OK)
+            return NULL;
+        c->env.sleep(c->env.user, LOOK_AGAIN_MS);
+    }
+}
+
+bool segment_stores_rest(const struct client *c)
+{
+    unsigned stores = atomic_load_explicit(&c->segments.stores, memory_order_relaxed);
+    for (unsigned class = 0; stores >> class; class ++) {
+        struct route route;
+        if (stores >> class & 1 &&
+            !(page_route_read(c->page, copyset_of((int)page_rank(c->page, c->rank)->slot, class), &route) &&
+              (route.lost || route.node[0] != c->node || route_mode(route.tag) == ROUTE_DIRECT)))
+            return false;
+    }
+    return true;
+}
+
+static bool stores_rest(void *arg)
+{
+    return segment_stores_rest(arg);
+}
+
+void segment_await_rest(struct client *c)
+{
+    if (!segment_stores_rest(c))
+        (void)client_wait(c, stores_rest, c, &(struct wait){.call = WAIT_BARRIER}); /* for copies */
+}
+
+keel_status segment_map_twice(struct keel_segment *s, int rank, uint8_t **view)
+{
+    struct client *c = s->client;
+    int slot = (int)page_rank(c->page, rank)->slot;
+    keel_status status;
+    *view = s->view ? s->view : segment_map_home(s, &status);
+    if (s->view || !*view)
+        return s->view ? KEEL_OK : status;
+    struct control r = {.type = CONTROL_SEG_MAP, .seg = s->index, .slot = slot, .a = 1};
+    void *m = NULL;
+    status = c->env.request(c->env.user, &r, &m);
+    if (status != KEEL_OK)
+        return status;
+    s->view = *view;
+    s->view_slot = slot;
+    atomic_store(&s->map[slot], (uint8_t *)m);
+    for (int other = 0; other < c->size; other++) /* none of them points to the old place */
+        if ((int)page_rank(c->page, other)->slot == slot)
+            memset((void *)&s->near[other], 0, sizeof s->near[other]);
+    return KEEL_OK;
+}
