@@ -66,21 +66,21 @@ static void ask_node(struct client *c, int node, uint64_t now)
 
 static void ask_about(struct client *c, struct op *op, uint64_t now)
 {
-    if (c->progress.lived_ns - op->started <= ASK_AFTER_NS)
+    if (c->progress.lived_ns - op->times.started <= ASK_AFTER_NS)
         return;
-    if (op_turns_away(op) && op->accesses)
+    if (op_turns_away(op) && op->out.accesses)
         link_look(c, op->plan.leg[0].node, true);
-    for (const struct piece *p = op->pieces; p; p = p->sibling)
+    for (const struct piece *p = op->out.pieces; p; p = p->sibling)
         ask_node(c, p->node, now);
-    for (int i = 0; i < op->notes; i++)
-        link_look(c, op->note[i].node, false);
-    for (int leg = 0; op->planned && !op->pieces && leg < op->plan.legs; leg++)
+    for (int i = 0; i < op->held.notes; i++)
+        link_look(c, op->held.note[i].node, false);
+    for (int leg = 0; op->planned && !op->out.pieces && leg < op->plan.legs; leg++)
         ask_node(c, op->plan.leg[leg].node, now);
 }
 
 int op_waits_for(const struct op *op, bool *went_out)
 {
-    for (const struct piece *p = op->pieces; p; p = p->sibling)
+    for (const struct piece *p = op->out.pieces; p; p = p->sibling)
         if (!p->done) {
             *went_out = true;
             return p->node;
@@ -116,7 +116,7 @@ static void scan(struct client *c, uint64_t now)
     doubt_tell(c);
     for (struct op *op = c->ops.active, *next; op; op = next) {
         next = op->next;
-        if (c->progress.lived_ns > op->deadline && op->status == KEEL_IN_PROGRESS) {
+        if (c->progress.lived_ns > op->times.deadline && op->status == KEEL_IN_PROGRESS) {
             give_up(op);
             continue;
         }
@@ -133,10 +133,10 @@ static void retry(struct client *c, uint64_t now)
     c->progress.retry_at = UINT64_MAX;
     for (struct op *op = c->ops.active, *next; op; op = next) {
         next = op->next;
-        if (now >= op->retry_at)
+        if (now >= op->times.retry_at)
             op_advance(op, now); /* may set it again */
-        else if (op->retry_at < c->progress.retry_at)
-            c->progress.retry_at = op->retry_at;
+        else if (op->times.retry_at < c->progress.retry_at)
+            c->progress.retry_at = op->times.retry_at;
     }
 }
 

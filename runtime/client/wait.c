@@ -18,7 +18,7 @@ enum {
 static bool waits_for_own_agent(const struct client *c)
 {
     const struct op *op = c->ops.active;
-    if (!op || op->next || !op->planned || op->plan.way != PLAN_MESSAGES || op->plan.legs != 1 || op->accesses)
+    if (!op || op->next || !op->planned || op->plan.way != PLAN_MESSAGES || op->plan.legs != 1 || op->out.accesses)
         return false;
     bool last_is_here = op->route.copies > 1 && op->route.node[op->route.copies - 1] == c->node;
     return op->plan.leg[0].node == c->node || (last_is_here && op_is_once(op));

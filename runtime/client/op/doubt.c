@@ -11,10 +11,10 @@ _Static_assert(INTENT_MAX <= 64, "a word has a bit for each of those that were g
 void doubt_give_up(struct op *op)
 {
     struct client *c = op->client;
-    if (op->notes == 0 && op->intent < 0 && !op->counted && !(op->unanswered && op_changes(op)))
+    if (op->held.notes == 0 && op->held.intent < 0 && !op->held.counted && !(op->out.unanswered && op_changes(op)))
         return;
     c->doubts.behind = atomic_load(&c->intents->doubted) + 1;
-    if (op->notes > 0 || op->intent >= 0)
+    if (op->held.notes > 0 || op->held.intent >= 0)
         atomic_store(&c->intents->unequal, c->doubts.behind);
     atomic_store(&c->intents->doubted, c->doubts.behind);
     c->doubts.untold = true;
@@ -24,16 +24,16 @@ void doubt_give_up(struct op *op)
     __atomic_store_n(&n->add_tag, 0, __ATOMIC_RELEASE);
     int which = c->doubts.given_up[0].any;
     struct given_up *g = &c->doubts.given_up[which];
-    for (int i = 0; i < op->notes; i++)
-        link_note_give_up(&c->links.of[op->note[i].node], op->note[i].note, which);
+    for (int i = 0; i < op->held.notes; i++)
+        link_note_give_up(&c->links.of[op->held.note[i].node], op->held.note[i].note, which);
     g->any = true;
     g->number = c->doubts.behind;
-    if (op->intent >= 0)
-        g->intents |= (uint64_t)1 << op->intent;
-    g->open += op->counted;
-    op->notes = 0;
-    op->intent = -1;
-    op->counted = false;
+    if (op->held.intent >= 0)
+        g->intents |= (uint64_t)1 << op->held.intent;
+    g->open += op->held.counted;
+    op->held.notes = 0;
+    op->held.intent = -1;
+    op->held.counted = false;
 }
 
 void doubt_tell(struct client *c)

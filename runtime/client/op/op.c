@@ -59,8 +59,8 @@ void op_init(struct client *c, struct op *op, enum op_kind kind, struct keel_seg
     op->segment = segment;
     op->rank = rank;
     op->len = len;
-    op->intent = -1;
-    op->pieces_tail = &op->pieces;
+    op->held.intent = -1;
+    op->out.pieces_tail = &op->out.pieces;
     if (segment) {
         const struct page_rank *r = page_rank(c->page, rank);
         op->slot = (int)r->slot;
@@ -119,7 +119,7 @@ static void finish(struct op *op, keel_status status)
     unlink_active(op);
     if (op->implicit && status != KEEL_OK)
         errors_keep(&c->ops.errors, op->rank, status);
-    if (op->step_ahead && status != KEEL_OK)
+    if (op->of_task.step_ahead && status != KEEL_OK)
         c->task_run.broken = true; /* its step may be another's by the time that the caller hears it */
     if (op->handle) {
         handle_end(op->handle, status);
@@ -134,14 +134,14 @@ void op_fail(struct op *op, keel_status status)
 {
     struct client *c = op->client;
     piece_take_back(op, true);
-    if (op->accesses) {
+    if (op->out.accesses) {
         op->status = status; /* finished when they have ended */
-        for (struct piece *p = op->pieces; p; p = p->sibling)
+        for (struct piece *p = op->out.pieces; p; p = p->sibling)
             link_drop(c, p->node);
         return;
     }
     if (status != KEEL_ERR_DATA_LOST && status != KEEL_OK && status != KEEL_ERR_NOMEM) { /* then nothing was done */
-        c->task_run.broken = c->task_run.broken || op->in_task;
+        c->task_run.broken = c->task_run.broken || op->of_task.is;
         doubt_give_up(op);
     }
     finish(op, status);
@@ -153,16 +153,18 @@ void op_later(struct op *op, uint64_t now)
 {
     struct client *c = op->client;
     op->replan = true;
-    op->retry_ns = !op->retry_ns ? RETRY_FIRST_NS : op->retry_ns * 2 > RETRY_MAX_NS ? RETRY_MAX_NS : op->retry_ns * 2;
-    op->retry_at = now + op->retry_ns;
-    if (op->retry_at < c->progress.retry_at)
-        c->progress.retry_at = op->retry_at;
+    op->times.retry_ns = !op->times.retry_ns                     ? RETRY_FIRST_NS
+                         : op->times.retry_ns * 2 > RETRY_MAX_NS ? RETRY_MAX_NS
+                                                                 : op->times.retry_ns * 2;
+    op->times.retry_at = now + op->times.retry_ns;
+    if (op->times.retry_at < c->progress.retry_at)
+        c->progress.retry_at = op->times.retry_at;
 }
 
 /* Of an operation that changes something so much is sent that all of it has to be: then there is memory when that has come back. */
 bool op_may_fail_here(const struct op *op, uint64_t sent)
 {
-    return !op->patient && (!op_changes(op) || (op->sent <= sent && op->stored == 0));
+    return !op->patient && (!op_changes(op) || (op->out.sent <= sent && op->stored == 0));
 }
 
 void op_no_memory(struct op *op, uint64_t now)
@@ -214,9 +216,9 @@ static bool plan(struct op *op, uint64_t now)
                             .len = op->len,
                             .redundancy = op->segment ? (unsigned)op->segment->redundancy : 0,
                             /* notes of earlier plans leave no room for new ones: the primary needs none */
-                            .always_through = op->always_through || op->notes >= OP_NOTES_MAX / COPIES_MAX,
+                            .always_through = op->always_through || op->held.notes >= OP_NOTES_MAX / COPIES_MAX,
                             .strong = op->strong,
-                            .in_task = op->in_task,
+                            .in_task = op->of_task.is,
                             .packed = op->packed != NULL,
                             .bytewise = c->links.bytewise,
                             .self = c->node};
@@ -231,28 +233,28 @@ static bool plan(struct op *op, uint64_t now)
     in.from = page_copy_to_read(c->page, &op->route);
     plan_make(&op->plan, &in, &op->route);
     if (op->plan.way == PLAN_CHUNKS) {
-        if (c->ops.large >= LARGE_MAX || (hold_others_wait(op) && !op->first_in_line)) {
+        if (c->ops.large >= LARGE_MAX || (hold_others_wait(op) && !op->line.first)) {
             hold_wait(op);
             return false;
         }
         c->ops.large++;
-        op->large = true;
+        op->held.large = true;
         note_announce(op);
     }
     op->stored = 0;
-    for (int i = 0; i < op->notes; i++)
-        op->note[i].done = false; /* a copy of an older route counts for none of this one */
+    for (int i = 0; i < op->held.notes; i++)
+        op->held.note[i].done = false; /* a copy of an older route counts for none of this one */
     if (op->plan.here && !plan_here(op, now))
         return false;
-    if (op->kind == OP_PUT && (op->plan.noted || op->plan.legs) && !op->counted) {
+    if (op->kind == OP_PUT && (op->plan.noted || op->plan.legs) && !op->held.counted) {
         atomic_fetch_add_explicit(&c->intents->open, 1, memory_order_relaxed);
-        op->counted = true;
+        op->held.counted = true;
         op->number = ++c->ops.next_number;
     }
     if (op_is_once(op)) { /* what was answered has taken effect for good; the rest has its pieces */
         op->plan.leg[0].done = op->answered;
         op->plan.leg[0].posted = op->answered;
-        for (struct piece *p = op->pieces; p; p = p->sibling) {
+        for (struct piece *p = op->out.pieces; p; p = p->sibling) {
             op->plan.leg[0].posted += p->len;
             p->leg = 0;
             if (!p->seq)
@@ -272,9 +274,9 @@ bool op_turns_away(struct op *op)
         !page_is_doubted(c->page, op->plan.leg[0].node) ||
         op->route.node[page_copy_to_read(c->page, &op->route)] == op->plan.leg[0].node)
         return false;
-    if (!op->accesses) {
+    if (!op->out.accesses) {
         op->replan = true;
-        op->retry_at = 0;
+        op->times.retry_at = 0;
     }
     return true;
 }
@@ -283,7 +285,7 @@ bool op_turns_away(struct op *op)
 
 static bool all_done(const struct op *op)
 {
-    if (op->accesses)
+    if (op->out.accesses)
         return false;
     for (int leg = 0; leg < op->plan.legs; leg++)
         if (op->plan.leg[leg].done < op->len)
@@ -296,18 +298,18 @@ void op_advance(struct op *op, uint64_t now)
     if (op->finished)
         return;
     if (op->status != KEEL_IN_PROGRESS) { /* failed; waits for its accesses */
-        if (!op->accesses)
+        if (!op->out.accesses)
             op_fail(op, op->status);
         return;
     }
     if (op->replan || !op->planned) {
         if (op->replan)
             piece_take_back(op, false);
-        if (op->replan && op->waiting && !op->first_in_line) { /* for what the old plan wanted */
+        if (op->replan && op->line.waiting && !op->line.first) { /* for what the old plan wanted */
             hold_wait_no_more(op);
             op->client->ops.serve = true;
         }
-        if (op->accesses || now < op->retry_at || (op->waiting && !op->first_in_line) || !plan(op, now))
+        if (op->out.accesses || now < op->times.retry_at || (op->line.waiting && !op->line.first) || !plan(op, now))
             return;
     }
     for (int leg = 0; leg < op->plan.legs && !op->finished && !op->replan; leg++) {
@@ -325,7 +327,7 @@ void op_advance(struct op *op, uint64_t now)
     bool repeatable = op->kind == OP_PUT || op->kind == OP_GET;
     if (!stays || (repeatable && page_tag(op->client->page, op->copyset) != op->route.tag)) {
         op->replan = true;
-        op->retry_at = 0;
+        op->times.retry_at = 0;
         op_advance(op, now);
         return;
     }
@@ -337,8 +339,8 @@ void op_start(struct op *op)
 {
     struct client *c = op->client;
     op->status = KEEL_IN_PROGRESS;
-    op->started = c->progress.lived_ns;
-    op->deadline = op->patient ? UINT64_MAX : c->progress.lived_ns + c->timeout_ns;
+    op->times.started = c->progress.lived_ns;
+    op->times.deadline = op->patient ? UINT64_MAX : c->progress.lived_ns + c->timeout_ns;
     if (op_is_unit(op))
         op->len = 1;
     op->next = NULL;

@@ -51,11 +51,54 @@ struct held_note {
 _Static_assert(sizeof(struct held_note) == 32, "see above");
 enum { OP_NOTES_MAX = 48 };
 
+/* What it holds of what is limited, while it is under way (op_hold.c, op_note.c). */
+struct op_holds {
+    int notes;
+    int intent;     /* entry of the intent page, -1: none */
+    bool large;     /* counts in ops.large */
+    bool counted;   /* in intents->open */
+    bool announced; /* some plan of it was in chunks: its notes may say torn */
+    struct op *next_announced;
+    struct held_note note[OP_NOTES_MAX];
+};
+
+/* The line of those who found none left of it. */
+struct op_line {
+    struct op *next;
+    bool waiting; /* for a note, a lane, an intent entry, the message window, or a large put to end */
+    bool first;   /* it is its turn */
+    bool wants;   /* and it could not go on */
+};
+
+/* An accumulate of a task (task.h). */
+struct op_task {
+    bool is;         /* it is one */
+    bool step_ahead; /* its caller does not wait for it at once */
+    uint32_t round;
+    uint64_t id;
+};
+
+/* In lived time, but retry_at. */
+struct op_times {
+    uint64_t started, deadline;
+    uint64_t retry_at, retry_ns;
+};
+
+/* What is on its way. */
+struct op_out {
+    struct piece *pieces, **pieces_tail;
+    int accesses;   /* pieces with remote_access */
+    int unanswered; /* messages: what was sent again counts twice */
+    uint64_t sent;  /* pieces, under any plan */
+};
+
+/* What holds notes comes last: few operations have more than one or two of them. */
 struct op {
     enum op_kind kind;
     struct client *client;
     struct keel_segment *segment;
     int copyset, slot;
+    int rank;        /* whose part it is to */
     uint64_t offset; /* in the slot's part */
     uint64_t len;
     struct packed *packed; /* many pieces in one message (packed.h), the operation's own; NULL: none */
@@ -65,12 +108,9 @@ struct op {
     uint8_t word;         /* bytes of the word of an atomic */
     int64_t a, b, result; /* an accumulate's scale is in a, b */
     bool strong;          /* a get of which nothing is taken back */
-    bool in_task;         /* an accumulate of this task and round: */
-    uint64_t task;
-    uint32_t round;
-    bool always_through; /* through the primary also when the copies are equal */
-    bool step_ahead;     /* an accumulate of a task that its caller does not wait for at once */
-    bool patient;        /* waits for memory, and for a node that does not answer, until that is declared dead */
+    bool always_through;  /* through the primary also when the copies are equal */
+    bool patient;         /* waits for memory, and for a node that does not answer, until that is declared dead */
+    struct op_task of_task;
     /* the plan, for one route */
     struct route route;
     struct plan plan;
@@ -80,29 +120,16 @@ struct op {
     uint64_t answered;  /* units of what counts once that took effect */
     uint8_t *base;      /* in the copy on this node */
     uint64_t stored;    /* bytes of a put that are in it */
-    struct held_note note[OP_NOTES_MAX];
-    int notes;
-    int intent;     /* entry of the intent page, -1: none */
-    bool announced; /* some plan of it was in chunks: its notes may say torn */
-    struct op *next_announced;
-    bool large;     /* counts in client.large */
-    bool counted;   /* in intents->open */
-    int unanswered; /* messages: what was sent again counts twice */
-    uint64_t sent;  /* pieces, under any plan */
-    struct piece *pieces, **pieces_tail;
-    int accesses; /* pieces with remote_access */
+    struct op_out out;
     /* the end */
     bool finished;
+    bool implicit;
     keel_status status;
     keel_handle *handle;
-    bool implicit;
-    int rank;                                       /* whose part it is to */
-    uint64_t deadline, retry_at, retry_ns, started; /* in lived time */
-    struct op *next, *prev;                         /* active */
-    struct op *next_waiting;
-    bool first_in_line; /* it is its turn */
-    bool wants;         /* and it could not go on */
-    bool waiting;       /* for a note, a lane, an intent entry, the message window, or a large put to end */
+    struct op_times times;
+    struct op *next, *prev; /* active */
+    struct op_line line;
+    struct op_holds held;
 };
 
 void op_init(struct client *c, struct op *op, enum op_kind kind, struct keel_segment *segment, int rank, size_t offset,

@@ -28,7 +28,7 @@ void op_answered(struct client *c, const struct wire *w, const void *body, size_
     if (!p)
         return; /* an answer to what was given up */
     struct op *op = p->op;
-    op->unanswered--;
+    op->out.unanswered--;
     if (r.status == WIRE_RETRY || (r.status == KEEL_ERR_NOMEM && !op_may_fail_here(op, 1))) {
         if (op_is_once(op))
             piece_unhash(p);
@@ -38,8 +38,8 @@ void op_answered(struct client *c, const struct wire *w, const void *body, size_
         return;
     }
     if (r.status != KEEL_OK) {
-        if (op->in_task) /* neither it nor what comes after it has taken effect; with the data all is gone */
-            for (const struct piece *q = op->pieces; q; q = q->sibling)
+        if (op->of_task.is) /* neither it nor what comes after it has taken effect; with the data all is gone */
+            for (const struct piece *q = op->out.pieces; q; q = q->sibling)
                 if (r.status == KEEL_ERR_DATA_LOST || q->step >= p->step)
                     task_unstep(&c->task_run, op->copyset);
         piece_done(p);
@@ -56,7 +56,7 @@ void op_answered(struct client *c, const struct wire *w, const void *body, size_
         atomic_store(&op->segment->shared[op->slot], r.shared);
     op->plan.leg[p->leg].done += p->len;
     op->answered += p->len;
-    op->retry_ns = 0;
+    op->times.retry_ns = 0;
     if (op->plan.noted)
         note_done(op, p);
     piece_done(p);
@@ -66,7 +66,7 @@ void op_answered(struct client *c, const struct wire *w, const void *body, size_
 /* The provider does not need the message's bytes any more. If it was not sent, TP_CLOSED says so. */
 static void message_left(struct piece *p)
 {
-    p->op->accesses--;
+    p->op->out.accesses--;
     p->remote_access = false;
     if (p->done)
         piece_free(p);
@@ -114,7 +114,7 @@ static void advance_all(struct client *c)
 static void ask_primaries_again(struct client *c)
 {
     for (struct op *op = c->ops.active; op; op = op->next)
-        for (struct piece *p = op->pieces; p && op_is_once(op); p = p->sibling)
+        for (struct piece *p = op->out.pieces; p && op_is_once(op); p = p->sibling)
             if (p->seq && p->node != c->node) {
                 piece_unhash(p);
                 op->replan = true;
@@ -133,7 +133,7 @@ void op_link_up(struct client *c, int node)
 void op_link_lost(struct client *c, int node)
 {
     for (struct op *op = c->ops.active; op; op = op->next)
-        for (struct piece *p = op->pieces, *next; p; p = next) {
+        for (struct piece *p = op->out.pieces, *next; p; p = next) {
             next = p->sibling;
             if (p->node != node || p->remote_access || !p->seq)
                 continue;

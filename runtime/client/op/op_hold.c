@@ -14,27 +14,27 @@ enum { INTENT_STEP = 1024 * 1024 };
 void hold_wait(struct op *op)
 {
     struct client *c = op->client;
-    op->wants = true;
-    if (op->waiting)
+    op->line.wants = true;
+    if (op->line.waiting)
         return;
-    op->waiting = true;
-    op->next_waiting = NULL;
+    op->line.waiting = true;
+    op->line.next = NULL;
     *c->ops.waiting_tail = op;
-    c->ops.waiting_tail = &op->next_waiting;
+    c->ops.waiting_tail = &op->line.next;
 }
 
 void hold_wait_no_more(struct op *op)
 {
     struct client *c = op->client;
     struct op **link = &c->ops.waiting;
-    if (!op->waiting)
+    if (!op->line.waiting)
         return;
     while (*link != op)
-        link = &(*link)->next_waiting;
-    *link = op->next_waiting;
+        link = &(*link)->line.next;
+    *link = op->line.next;
     if (!*link)
         c->ops.waiting_tail = link;
-    op->waiting = false;
+    op->line.waiting = false;
 }
 
 bool hold_others_wait(const struct op *op)
@@ -44,20 +44,20 @@ bool hold_others_wait(const struct op *op)
 
 bool hold_has_some(const struct op *op)
 {
-    return op->notes > 0 || op->intent >= 0 || op->large;
+    return op->held.notes > 0 || op->held.intent >= 0 || op->held.large;
 }
 
 /* The turn of the one at *link; false: it still wants something. */
 static bool serve_one(struct op *const *link, uint64_t now)
 {
     struct op *op = *link;
-    op->wants = false;
-    op->first_in_line = true;
+    op->line.wants = false;
+    op->line.first = true;
     op_advance(op, now);
     if (*link != op)
         return true; /* it has ended */
-    op->first_in_line = false;
-    if (op->wants)
+    op->line.first = false;
+    if (op->line.wants)
         return false;
     hold_wait_no_more(op);
     return true;
@@ -70,9 +70,9 @@ void op_serve(struct client *c, uint64_t now)
     c->ops.serve = false;
     while (c->ops.waiting && serve_one(&c->ops.waiting, now))
         ;
-    for (struct op **link = c->ops.waiting ? &c->ops.waiting->next_waiting : NULL; link && *link;)
+    for (struct op **link = c->ops.waiting ? &c->ops.waiting->line.next : NULL; link && *link;)
         if (!hold_has_some(*link) || !serve_one(link, now))
-            link = &(*link)->next_waiting;
+            link = &(*link)->line.next;
 }
 
 /* ---- the intent page ---- */
@@ -80,22 +80,22 @@ void op_serve(struct client *c, uint64_t now)
 static void intent_clear(struct op *op)
 {
     struct client *c = op->client;
-    if (op->intent >= 0) {
-        atomic_store_explicit(&c->intents->entry[op->intent].active, 0, memory_order_release);
+    if (op->held.intent >= 0) {
+        atomic_store_explicit(&c->intents->entry[op->held.intent].active, 0, memory_order_release);
         c->ops.serve = true;
     }
-    op->intent = -1;
+    op->held.intent = -1;
 }
 
 bool hold_intent(struct op *op)
 {
     struct client *c = op->client;
-    if (op->intent >= 0) { /* of an earlier plan: from the beginning again, and what it covered stays covered */
-        struct intent *t = &c->intents->entry[op->intent];
+    if (op->held.intent >= 0) { /* of an earlier plan: from the beginning again, and what it covered stays covered */
+        struct intent *t = &c->intents->entry[op->held.intent];
         __atomic_store_n(&t->len, t->offset - op->offset + t->len, __ATOMIC_RELEASE);
         __atomic_store_n(&t->offset, op->offset, __ATOMIC_RELEASE);
     }
-    for (int i = 0; op->intent < 0 && i < INTENT_MAX; i++) {
+    for (int i = 0; op->held.intent < 0 && i < INTENT_MAX; i++) {
         struct intent *t = &c->intents->entry[i];
         if (atomic_load_explicit(&t->active, memory_order_relaxed))
             continue;
@@ -104,16 +104,16 @@ bool hold_intent(struct op *op)
         t->offset = op->offset;
         t->len = 0;
         atomic_store_explicit(&t->active, 1, memory_order_release);
-        op->intent = i;
+        op->held.intent = i;
         FAULT_POINT("op.intent_set");
     }
-    return op->intent >= 0;
+    return op->held.intent >= 0;
 }
 
 /* The copy here may differ up to `end`, from where all others have the bytes. */
 void hold_intent_move(struct op *op, uint64_t end)
 {
-    struct intent *t = &op->client->intents->entry[op->intent];
+    struct intent *t = &op->client->intents->entry[op->held.intent];
     uint64_t all = op->stored;
     for (int leg = 0; leg < op->plan.legs; leg++)
         if (op->plan.leg[leg].done < all)
@@ -133,9 +133,9 @@ void hold_intent_move(struct op *op, uint64_t end)
 
 void hold_large_end(struct op *op)
 {
-    op->client->ops.large -= op->large;
-    op->client->ops.serve = op->client->ops.serve || op->large;
-    op->large = false;
+    op->client->ops.large -= op->held.large;
+    op->client->ops.serve = op->client->ops.serve || op->held.large;
+    op->held.large = false;
 }
 
 void hold_release(struct op *op)
@@ -144,7 +144,7 @@ void hold_release(struct op *op)
     intent_clear(op);
     hold_large_end(op);
     hold_wait_no_more(op);
-    if (op->counted)
+    if (op->held.counted)
         atomic_fetch_sub_explicit(&op->client->intents->open, 1, memory_order_relaxed);
-    op->counted = false;
+    op->held.counted = false;
 }

@@ -20,8 +20,8 @@ struct piece *piece_new(struct op *op, int leg, const struct stripe_piece *part)
                         .node = op->plan.leg[leg].node,
                         .lane = -1};
     p->tp.user = p;
-    *op->pieces_tail = p;
-    op->pieces_tail = &p->sibling;
+    *op->out.pieces_tail = p;
+    op->out.pieces_tail = &p->sibling;
     c->ops.pieces_living++;
     return p;
 }
@@ -68,14 +68,14 @@ void piece_free(struct piece *p)
         c->ops.lane[p->lane].busy = false;
         c->ops.serve = true;
     }
-    struct piece **link = &op->pieces;
+    struct piece **link = &op->out.pieces;
     while (*link != p)
         link = &(*link)->sibling;
     *link = p->sibling;
     if (!*link)
-        op->pieces_tail = link;
+        op->out.pieces_tail = link;
     if (p->remote_access)
-        op->accesses--;
+        op->out.accesses--;
     p->next = c->ops.free_pieces;
     c->ops.free_pieces = p;
     c->ops.pieces_living--;
@@ -91,7 +91,7 @@ void piece_done(struct piece *p)
 
 void piece_take_back(struct op *op, bool all)
 {
-    for (struct piece *p = op->pieces, *next; p; p = next) {
+    for (struct piece *p = op->out.pieces, *next; p; p = next) {
         next = p->sibling;
         if (all || !op_is_once(op))
             piece_done(p);

@@ -19,11 +19,11 @@ enum { COPIED_MAX = 8 * 1024 }; /* bytes of a message's body: larger ones are se
 
 static struct msg_identity identity(const struct op *op, const struct piece *p)
 {
-    return (struct msg_identity){.of_task = op->in_task,
+    return (struct msg_identity){.of_task = op->of_task.is,
                                  .lane = (uint16_t)(p->lane < 0 ? 0 : p->lane),
                                  .number = p->number,
-                                 .task = op->task,
-                                 .round = op->round,
+                                 .task = op->of_task.id,
+                                 .round = op->of_task.round,
                                  .step = p->step};
 }
 
@@ -76,7 +76,7 @@ static keel_status send_message(struct op *op, struct piece *p, struct tp_ep *ep
     if (w.len > COPIED_MAX && p->node != op->client->node) {
         p->wire = w;
         p->remote_access = true;
-        op->accesses++;
+        op->out.accesses++;
         return tp_send(ep, &p->wire, sizeof w, op->src + p->offset, w.len, &p->tp);
     }
     return tp_send(ep, &w, sizeof w, w.len ? op->src + p->offset : NULL, w.len, NULL);
@@ -106,7 +106,7 @@ static keel_status start_access(struct op *op, struct piece *p, struct tp_ep *ep
     if (status != KEEL_OK)
         return status;
     p->remote_access = true;
-    op->accesses++;
+    op->out.accesses++;
     if (op->kind == OP_GET)
         return ep->tp->table->read(ep, op->dst + p->offset, p->len, key, op->offset + p->offset, &p->tp);
     return tp_write(ep, op->src + p->offset, p->len, key, op->offset + p->offset, &p->tp);
@@ -116,12 +116,12 @@ static bool send_piece(struct op *op, struct piece *p, struct tp_ep *ep, int not
 {
     p->node = op->plan.leg[p->leg].node;
     keel_status status = op->plan.way == PLAN_MESSAGES ? send_message(op, p, ep, note) : start_access(op, p, ep, note);
-    op->unanswered += op->plan.way == PLAN_MESSAGES;
-    op->sent++;
+    op->out.unanswered += op->plan.way == PLAN_MESSAGES;
+    op->out.sent++;
     if (status == KEEL_OK)
         return true;
     /* The connection breaks: TP_CLOSED follows. */
-    op->accesses -= p->remote_access;
+    op->out.accesses -= p->remote_access;
     p->remote_access = false;
     if (op_is_once(op))
         piece_unhash(p);
@@ -137,7 +137,7 @@ static bool send_piece(struct op *op, struct piece *p, struct tp_ep *ep, int not
 static bool identify(struct op *op, struct piece *p)
 {
     struct client *c = op->client;
-    if (op->in_task) {
+    if (op->of_task.is) {
         int64_t step = task_step(&c->task_run, op->copyset);
         p->step = (uint32_t)step;
         return step >= 0;
@@ -155,7 +155,7 @@ static bool identify(struct op *op, struct piece *p)
 static unsigned in_flight(const struct op *op, int leg)
 {
     unsigned n = 0;
-    for (const struct piece *p = op->pieces; p; p = p->sibling)
+    for (const struct piece *p = op->out.pieces; p; p = p->sibling)
         n += p->leg == leg && (p->seq || p->remote_access);
     return n;
 }
@@ -168,7 +168,7 @@ static bool has_window(const struct op *op)
 /* Pieces that were sent before and not answered, in their order. False: not all could be sent. */
 static bool send_again(struct op *op, struct tp_ep *ep)
 {
-    for (struct piece *p = op->pieces, *next; p; p = next) {
+    for (struct piece *p = op->out.pieces, *next; p; p = next) {
         next = p->sibling;
         if (p->seq || p->remote_access)
             continue;
@@ -187,7 +187,7 @@ static bool send_again(struct op *op, struct tp_ep *ep)
 static bool post_one(struct op *op, int leg, struct tp_ep *ep)
 {
     struct stripe_piece part;
-    if (!has_window(op) || (hold_others_wait(op) && !op->first_in_line && !hold_has_some(op)) ||
+    if (!has_window(op) || (hold_others_wait(op) && !op->line.first && !hold_has_some(op)) ||
         (op->plan.noted && !note_has_room(op, op->plan.leg[leg].node))) {
         hold_wait(op);
         return false;
@@ -217,7 +217,7 @@ static bool post_one(struct op *op, int leg, struct tp_ep *ep)
 void op_post(struct op *op, int leg, uint64_t now)
 {
     const struct plan_leg *l = &op->plan.leg[leg];
-    bool unsent = op_is_once(op) && op->pieces;
+    bool unsent = op_is_once(op) && op->out.pieces;
     if (l->posted >= op->len && !unsent)
         return;
     unsigned n = in_flight(op, leg);

@@ -338,7 +338,7 @@ keel_status rma_acc(struct client *c, keel_segment *s, int rank, size_t offset, 
         return status;
     rma_acc_init(c, &op, s, rank, offset, type, scale, src, n);
     if (c->task_run.open)
-        task_mark(&c->task_run, &op);
+        task_mark(&c->task_run, &op.of_task);
     status = op_run(&op);
     FAULT_POINT("acc.done");
     rma_near_update(c, s, rank);
@@ -393,9 +393,9 @@ keel_status rma_acc_nb(struct client *c, keel_segment *s, int rank, size_t offse
         status = op_for(c, handle, &op);
     if (op) {
         rma_acc_init(c, op, s, rank, offset, type, scale, src, n);
-        op->step_ahead = c->task_run.open;
+        op->of_task.step_ahead = c->task_run.open;
         if (c->task_run.open)
-            task_mark(&c->task_run, op);
+            task_mark(&c->task_run, &op->of_task);
         rma_op_start(op, handle);
     }
     pthread_mutex_unlock(&c->lock);

@@ -218,7 +218,7 @@ static keel_status pack_in_task(const struct call *q, struct source *source, con
         status = handle_use(&handle);
     struct op *op = status == KEEL_OK ? pack_init(q, source, p) : NULL;
     if (op) {
-        task_mark(&c->task_run, op);
+        task_mark(&c->task_run, &op->of_task);
         rma_op_start(op, &handle);
     } else if (status == KEEL_OK) {
         status = KEEL_ERR_NOMEM;
@@ -282,8 +282,8 @@ static keel_status step_ahead(const struct call *q, struct source *source, const
     keel_status status = task_turn(c, q->s, q->rank);
     struct op *op = status != KEEL_OK ? NULL : p->runs < 2 ? run_init(q, &run) : pack_init(q, source, p);
     if (op) {
-        op->step_ahead = true;
-        task_mark(&c->task_run, op);
+        op->of_task.step_ahead = true;
+        task_mark(&c->task_run, &op->of_task);
         rma_op_start(op, q->handle);
     }
     pthread_mutex_unlock(&c->lock);

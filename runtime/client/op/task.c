@@ -243,7 +243,7 @@ static bool rests(void *arg)
 {
     const struct steps_of *of = arg;
     for (const struct op *op = of->c->ops.active; op; op = op->next)
-        if (op->in_task && (of->copyset < 0 || op->copyset == of->copyset))
+        if (op->of_task.is && (of->copyset < 0 || op->copyset == of->copyset))
             return false;
     return true;
 }
@@ -262,11 +262,11 @@ keel_status task_turn(struct client *c, const struct keel_segment *s, int rank)
     return c->task_run.broken ? KEEL_ERR_STATE : KEEL_OK;
 }
 
-void task_mark(const struct task_run *run, struct op *op)
+void task_mark(const struct task_run *run, struct op_task *of)
 {
-    op->in_task = true;
-    op->task = run->id;
-    op->round = run->round;
+    of->is = true;
+    of->id = run->id;
+    of->round = run->round;
 }
 
 int64_t task_step(struct task_run *run, int copyset)

@@ -8,7 +8,7 @@
 #include <keel/keel.h>
 
 struct client;
-struct op;
+struct op_task;
 
 /* The task that the process runs. */
 struct task_run {
@@ -38,7 +38,7 @@ void task_rest(struct client *c, int copyset);
  * held. errors    KEEL_ERR_STATE: nothing more of the task is accepted. */
 keel_status task_turn(struct client *c, const struct keel_segment *s, int rank);
 /* Make the operation one of the task's. */
-void task_mark(const struct task_run *run, struct op *op);
+void task_mark(const struct task_run *run, struct op_task *of);
 /* It has not taken effect, and never will. */
 void task_unstep(struct task_run *run, int copyset);
 #endif

@@ -14,9 +14,9 @@ static void dump_op(struct world *w, const struct op *op)
               "of its time",
               kind[op->kind], (unsigned long long)op->len, op->segment ? (long long)op->segment->index : -1, op->slot,
               op->copyset, op->planned ? ", planned" : "", op->replan ? ", to be planned again" : "",
-              op->waiting ? ", waits" : "", op->accesses ? ", accesses" : "", op->status,
+              op->line.waiting ? ", waits" : "", op->out.accesses ? ", accesses" : "", op->status,
               (unsigned long long)op->route.tag, (unsigned long long)page_tag(c->page, op->copyset),
-              (long long)((c->progress.lived_ns - op->started) / MS));
+              (long long)((c->progress.lived_ns - op->times.started) / MS));
     for (int leg = 0; leg < op->plan.legs; leg++) {
         const struct link *l = &c->links.of[op->plan.leg[leg].node];
         world_say(w, "    leg to node %d: %llu posted, %llu done; link is %s", l->node,
@@ -25,7 +25,7 @@ static void dump_op(struct world *w, const struct op *op)
                   : l->way.state == WAY_DOWN ? "down"
                                              : "connecting");
     }
-    for (const struct piece *p = op->pieces; p; p = p->sibling)
+    for (const struct piece *p = op->out.pieces; p; p = p->sibling)
         world_say(w, "    piece %llu+%llu to node %d, leg %d, seq %llu%s", (unsigned long long)p->offset,
                   (unsigned long long)p->len, p->node, p->leg, (unsigned long long)p->seq,
                   p->remote_access ? ", access" : "");

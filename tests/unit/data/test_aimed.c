@@ -40,7 +40,7 @@ static void test_aimed_put_waiting_in_line_is_planned_again(void **state)
     change(&e, 1);
     restore();
     turns(20000); /* 20 s of virtual time */
-    print_message("pending %d, active waiting %d\n", (int)h.opaque[0], c.ops.active ? c.ops.active->waiting : -1);
+    print_message("pending %d, active waiting %d\n", (int)h.opaque[0], c.ops.active ? c.ops.active->line.waiting : -1);
     assert_int_equal(h.opaque[0], 0);
 }
 
@@ -96,7 +96,7 @@ static void test_aimed_put_goes_on_after_a_break(void **state)
     turns(1);
     w.node[1].still = false;
     turns(20000);
-    print_message("pending %d, notes %d\n", (int)h.opaque[0], c.ops.active ? c.ops.active->notes : -1);
+    print_message("pending %d, notes %d\n", (int)h.opaque[0], c.ops.active ? c.ops.active->held.notes : -1);
     assert_int_equal(h.opaque[0], 0);
 }
 
@@ -126,11 +126,11 @@ static void test_aimed_note_of_a_dead_copy_does_not_count(void **state)
     w.node[2].still = true;           /* slow */
     c.links.of[0].way.state = WAY_UP; /* the path works again */
     turns(50);
-    print_message("pending %d notes %d word at 0: %ld, at the other: %ld\n", (int)h.opaque[0], c.ops.active->notes,
+    print_message("pending %d notes %d word at 0: %ld, at the other: %ld\n", (int)h.opaque[0], c.ops.active->held.notes,
                   (long)word_at(0, SEG_SHADOW, 0, 64), (long)word_at(other, SEG_SHADOW, 0, 64));
     assert_int_equal(h.opaque[0], 1);
     if (word_at(0, SEG_SHADOW, 0, 64) != word_at(other, SEG_SHADOW, 0, 64))
-        assert_true(c.ops.active->notes >= 2);
+        assert_true(c.ops.active->held.notes >= 2);
 }
 
 /* a note whose clearing was lost makes a whole copy look torn. */

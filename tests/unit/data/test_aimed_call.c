@@ -489,7 +489,7 @@ static void test_aimed_accumulate_of_which_an_agent_refuses_a_piece_goes_on(void
     w.node[0].still = true;
     assert_int_equal(rma_acc_nb(&c, shadow, 0, 0, KEEL_DOUBLE, NULL, one, N, &h), KEEL_OK);
     turns(5);
-    const struct piece *first = c.ops.active ? c.ops.active->pieces : NULL;
+    const struct piece *first = c.ops.active ? c.ops.active->out.pieces : NULL;
     assert_non_null(first);
     assert_non_null(first->sibling);
     struct wire refusal = {.type = WIRE_REPLY, .seq = first->sibling->seq, .status = KEEL_ERR_NOMEM};

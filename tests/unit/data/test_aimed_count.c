@@ -232,7 +232,7 @@ static int under_way(void)
 {
     int n = 0;
     for (const struct op *op = c.ops.active; op; op = op->next)
-        n += op->in_task;
+        n += op->of_task.is;
     return n;
 }
 
