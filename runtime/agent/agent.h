@@ -161,7 +161,7 @@ struct agent {
     struct repair *repair; /* [copysets] */
     uint64_t complete; /* by all live ranks, known to be so somewhere: the greatest value of a view (wire/complete.h) */
     struct proc *procs;
-    struct segments segments;
+    struct segment_book segments;
     uint64_t *rank_joined;  /* [ranks] value with which the rank's incarnation joins */
     uint32_t *rank_started; /* [ranks] 1 + incarnation that was started on this node, 0: none */
     uint64_t now;           /* of this round of the owner's loop */

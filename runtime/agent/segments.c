@@ -18,13 +18,13 @@ struct refused {
     keel_status status;
 };
 
-bool segments_init(struct segments *s, int members)
+bool segments_init(struct segment_book *s, int members)
 {
-    *s = (struct segments){.freed.told = calloc((size_t)members, sizeof *s->freed.told)};
+    *s = (struct segment_book){.freed.told = calloc((size_t)members, sizeof *s->freed.told)};
     return s->freed.told != NULL;
 }
 
-void segments_fini(struct segments *s)
+void segments_fini(struct segment_book *s)
 {
     for (struct seg_wait *w = s->waits, *next; w; w = next) {
         next = w->next;
@@ -35,7 +35,7 @@ void segments_fini(struct segments *s)
         free(f);
     }
     free(s->freed.told);
-    *s = (struct segments){0};
+    *s = (struct segment_book){0};
 }
 
 void segments_decline(struct agent *a)
@@ -212,7 +212,7 @@ void segments_proc_gone(struct agent *a, const struct proc *proc)
 
 /* ---- requests of ranks ---- */
 
-static keel_status refused(const struct segments *s, uint32_t seg)
+static keel_status refused(const struct segment_book *s, uint32_t seg)
 {
     const struct refused *f = s->refused;
     while (f && f->seg != seg)

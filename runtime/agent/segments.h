@@ -26,7 +26,7 @@ struct seg_wait {
 };
 
 /* Who knows of them, and who waits for that; what they are stands in the store. */
-struct segments {
+struct segment_book {
     struct seg_wait *waits;
     struct refused *refused;
     struct {
@@ -40,10 +40,10 @@ struct segments {
 };
 
 /* False: out of memory. segments_fini frees what was made, also of an all-zero one. */
-bool segments_init(struct segments *segments, int members);
-void segments_fini(struct segments *segments);
+bool segments_init(struct segment_book *segments, int members);
+void segments_fini(struct segment_book *segments);
 /* Does a rank of this node wait until others know something? */
-static inline bool segments_wait(const struct segments *segments)
+static inline bool segments_wait(const struct segment_book *segments)
 {
     return segments->waits || segments->freeing;
 }
