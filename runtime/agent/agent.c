@@ -70,7 +70,7 @@ uint64_t agent_tell_from_store(struct agent *a, int node, struct wire *w, const 
 
 uint64_t agent_position(const struct agent *a, int node)
 {
-    return a->node_fence[node] ? UINT64_MAX : a->peers.peer[node].next - 1;
+    return a->fences.node[node] ? UINT64_MAX : a->peers.peer[node].next - 1;
 }
 
 bool agent_acked(const struct agent *a, int node, uint64_t position)
@@ -224,9 +224,9 @@ bool agent_waits_for(const struct agent *a, int node)
 bool agent_makes_view(const struct agent *a)
 {
     for (int m = 0; m < a->members; m++)
-        if (a->node_doomed[m] && a->view.alive[m])
+        if (a->fences.doomed[m] && a->view.alive[m])
             return true;
-    return a->frozen;
+    return a->recovery.frozen;
 }
 
 /* The rank that waits has asked us, and knows of nobody else. */
@@ -290,21 +290,17 @@ static keel_status store_memory_fill(void *user, void *base, int64_t handle, siz
 static bool make_tables(struct agent *a, const struct agent_config *config)
 {
     size_t members = (size_t)a->members, ranks = (size_t)config->ranks, copysets = (size_t)agent_copysets(a);
-    a->copysets_before = calloc(copysets, sizeof *a->copysets_before);
     a->node_incarnation = calloc(members, sizeof *a->node_incarnation);
-    a->rank_fence = calloc(ranks, sizeof *a->rank_fence);
     a->own_conn = calloc(ranks, sizeof(struct conn *));
-    a->node_fence = calloc(members, sizeof *a->node_fence);
-    a->node_doomed = calloc(members, sizeof *a->node_doomed);
     a->stake = calloc(members, sizeof *a->stake);
     a->staked_epoch = UINT64_MAX;
     a->rank_joined = calloc(ranks, sizeof *a->rank_joined);
     a->rank_started = calloc(ranks, sizeof *a->rank_started);
     a->dedup = calloc(copysets, sizeof *a->dedup);
     a->forwards = calloc(copysets, sizeof *a->forwards);
-    if (!a->copysets_before || !a->node_incarnation || !a->rank_fence || !a->node_fence || !a->node_doomed ||
-        !a->stake || !chain_init(&a->relays, a->members) || !segments_init(&a->segments, a->members) ||
-        !a->rank_joined || !a->rank_started || !a->dedup || !a->forwards || !a->own_conn)
+    if (!recovery_init(&a->recovery, agent_copysets(a)) || !fences_init(&a->fences, a->members, config->ranks) ||
+        !chain_init(&a->relays, a->members) || !segments_init(&a->segments, a->members) || !a->node_incarnation ||
+        !a->stake || !a->rank_joined || !a->rank_started || !a->dedup || !a->forwards || !a->own_conn)
         return false;
     for (size_t g = 0; g < copysets; g++)
         if (!dedup_init(&a->dedup[g], config->ranks))
@@ -330,7 +326,7 @@ static void first_page(struct agent *a)
 /* Nothing for it and nothing from it, as with a dead one, until it is born. */
 static void fence_unborn(struct agent *a, int node)
 {
-    a->node_fence[node] = true;
+    a->fences.node[node] = true;
     peer_kill(&a->peers, node);
 }
 
@@ -400,12 +396,10 @@ void agent_fini(struct agent *a)
         store_fini(&a->store);
     for (int g = 0; a->dedup && g < agent_copysets(a); g++)
         dedup_fini(&a->dedup[g]);
-    free(a->copysets_before);
+    recovery_fini(&a->recovery);
     free(a->node_incarnation);
-    free(a->rank_fence);
+    fences_fini(&a->fences);
     free((void *)a->own_conn);
-    free(a->node_fence);
-    free(a->node_doomed);
     free(a->stake);
     free(a->rank_joined);
     free(a->rank_started);

@@ -17,6 +17,7 @@
 #include "runtime/agent/chain.h"
 #include "runtime/agent/dedup.h"
 #include "runtime/agent/peer.h"
+#include "runtime/agent/recover.h"
 #include "runtime/agent/segments.h"
 #include "runtime/agent/stash.h"
 #include "runtime/agent/store.h"
@@ -131,7 +132,6 @@ struct agent {
     uint64_t *node_incarnation; /* [members] */
     struct tp *net, *shm;
     struct view view;
-    struct view_copyset *copysets_before; /* [copysets] scratch of a view change */
     struct page *page;
     struct store store;
     struct dedup *dedup; /* [copysets] */
@@ -141,12 +141,10 @@ struct agent {
     struct conn *conns;
     struct newcomer *asked;
     struct conn **own_conn; /* [ranks] of this node's */
-    uint32_t *rank_fence;   /* [ranks] lowest incarnation that may connect */
-    bool *node_fence;       /* [members] refused */
-    uint8_t *stake;         /* [members] enum view_stake, as it was told */
+    struct fences fences;
+    uint8_t *stake; /* [members] enum view_stake, as it was told */
     uint64_t staked_epoch;
     unsigned staked_classes; /* what these follow from */
-    bool *node_doomed;       /* [members] believed dead here: it will be declared, or this node ends */
     struct waiter *waiters, **waiters_tail;
     struct relays relays;
     struct stash stash;   /* requests that cannot be executed yet: a view change, a copy that waits for good bytes */
@@ -154,12 +152,9 @@ struct agent {
     uint8_t *gathered;    /* what a get asks for, on its way into an answer (agent/execute.c); NULL: none yet */
     struct strong strong;
     struct audits audits;
-    bool frozen;
-    uint64_t preparing; /* number of the proposal being prepared, not yet answered; 0: none */
-    uint64_t settled;   /* highest settled epoch */
+    struct recovery recovery;
     struct doubt *doubts;
     struct repair *repair; /* [copysets] */
-    uint64_t complete; /* by all live ranks, known to be so somewhere: the greatest value of a view (wire/complete.h) */
     struct proc *procs;
     struct segment_book segments;
     uint64_t *rank_joined;  /* [ranks] value with which the rank's incarnation joins */

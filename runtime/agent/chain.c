@@ -83,7 +83,7 @@ bool chain_reached(const struct agent *a, const struct chain_mark *m)
 
 static bool is_waited_for(const struct agent *a, int node)
 {
-    return !a->node_fence[node] && !a->node_doomed[node];
+    return !a->fences.node[node] && !a->fences.doomed[node];
 }
 
 bool chain_reached_living(const struct agent *a, const struct chain_mark *m)

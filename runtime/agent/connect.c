@@ -59,7 +59,7 @@ static struct conn *find_conn(struct agent *a, const struct hello *hello)
 
 static bool admit_rank(struct agent *a, const struct hello *hello, struct tp_connreq *req)
 {
-    if (hello->rank >= a->view.ranks || hello->incarnation < a->rank_fence[hello->rank])
+    if (hello->rank >= a->view.ranks || hello->incarnation < a->fences.rank[hello->rank])
         return false;
     struct conn *c = find_conn(a, hello);
     if (!c) {
@@ -100,7 +100,7 @@ static void admit(struct agent *a, const struct newcomer *e)
     struct hello hello;
     bool ours = hello_open(e->hello, e->len, a->secret, a->job, a->self, a->incarnation, &hello) && hello.node >= 0 &&
                 hello.node < a->members;
-    if (ours && !a->node_fence[hello.node] &&
+    if (ours && !a->fences.node[hello.node] &&
         (hello.rank < 0 ? admit_agent(a, &hello, e->req) : admit_rank(a, &hello, e->req)))
         return;
     a->net->table->reject(a->net, e->req);

@@ -61,7 +61,7 @@ static void release(struct agent *a)
 void execute_acked(struct agent *a, int node)
 {
     (void)node;
-    if (!a->frozen) /* else the commit does it */
+    if (!a->recovery.frozen) /* else the commit does it */
         release(a);
 }
 
@@ -95,12 +95,12 @@ static void stash(struct agent *a, struct conn *c, const struct wire *w, const v
 
 void execute_freeze(struct agent *a)
 {
-    a->frozen = true;
+    a->recovery.frozen = true;
 }
 
 void execute_thaw(struct agent *a)
 {
-    a->frozen = false;
+    a->recovery.frozen = false;
     release(a);
     execute_unstash(a);
 }
@@ -536,7 +536,7 @@ void execute_request(struct agent *a, struct conn *c, const struct wire *w, cons
         log_error("unknown request %u of rank %d", w->type, c->life.rank);
         return;
     }
-    if (a->frozen || repair_holds(a, t.copyset)) { /* whoever knows of a death sees what stays */
+    if (a->recovery.frozen || repair_holds(a, t.copyset)) { /* whoever knows of a death sees what stays */
         stash(a, c, w, body);
         return;
     }
@@ -626,7 +626,7 @@ void execute_forwarded(struct agent *a, int from, const struct wire *w, const vo
     if (answer && a->view.copyset[copyset].copy[a->view.copyset[copyset].copies - 1].node == a->self) {
         FAULT_POINT("replica.answering_for_primary");
         answer_origin(a, w);
-        if (!a->frozen) /* else a view waits for it */
+        if (!a->recovery.frozen) /* else a view waits for it */
             peer_unhurried(&a->peers, from);
     }
 }

@@ -106,7 +106,7 @@ void ranks_free(struct agent *a, struct proc *proc)
     struct proc **link = &a->procs;
     while (*link != proc)
         link = &(*link)->next;
-    a->complete = ranks_complete(a);
+    a->recovery.complete = ranks_complete(a);
     *link = proc->next;
     segments_proc_gone(a, proc);
     if (proc->conn && !life_is_none(proc->life))
@@ -246,7 +246,7 @@ void ranks_view_settled(struct agent *a)
 {
     for (int r = 0; r < a->view.ranks && !a->view.stopped; r++) {
         const struct view_rank *k = &a->view.rank[r];
-        if (k->node != a->self || k->state != RANK_RUNNING || !k->joined || k->joined > a->settled ||
+        if (k->node != a->self || k->state != RANK_RUNNING || !k->joined || k->joined > a->recovery.settled ||
             a->rank_started[r] == k->incarnation + 1)
             continue;
         a->rank_started[r] = k->incarnation + 1;
@@ -268,7 +268,7 @@ static uint64_t segments_of(const struct proc *p)
 
 uint64_t ranks_complete(const struct agent *a)
 {
-    uint64_t most = a->complete;
+    uint64_t most = a->recovery.complete;
     for (const struct proc *p = a->procs; p; p = p->next) {
         uint64_t here = p->intents ? complete_value(segments_of(p), atomic_load(&p->intents->collectives)) : 0;
         most = here > most ? here : most;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/agent/agent.h"
 #include "runtime/agent/execute.h"
 #include "runtime/agent/health.h"
 #include "runtime/agent/ranks.h"
@@ -14,6 +15,34 @@
 #include "runtime/base/log.h"
 #include "runtime/base/racks.h"
 #include "runtime/view/policy.h"
+
+bool recovery_init(struct recovery *r, int copysets)
+{
+    *r = (struct recovery){.before = calloc((size_t)copysets, sizeof *r->before)};
+    return r->before != NULL;
+}
+
+void recovery_fini(struct recovery *r)
+{
+    free(r->before);
+    *r = (struct recovery){0};
+}
+
+bool fences_init(struct fences *f, int members, int ranks)
+{
+    *f = (struct fences){.rank = calloc((size_t)ranks, sizeof *f->rank),
+                         .node = calloc((size_t)members, sizeof *f->node),
+                         .doomed = calloc((size_t)members, sizeof *f->doomed)};
+    return f->rank && f->node && f->doomed;
+}
+
+void fences_fini(struct fences *f)
+{
+    free(f->rank);
+    free(f->node);
+    free(f->doomed);
+    *f = (struct fences){0};
+}
 
 /* ---- fencing ---- */
 
@@ -29,23 +58,23 @@ static void doubt_conn(struct agent *a, struct conn *c)
 
 static void fence_node(struct agent *a, int node)
 {
-    if (a->node_fence[node])
+    if (a->fences.node[node])
         return;
-    a->node_fence[node] = true;
+    a->fences.node[node] = true;
     peer_kill(&a->peers, node);
 }
 
 static void fence_life(struct agent *a, struct life life)
 {
-    if (life.incarnation < a->rank_fence[life.rank])
+    if (life.incarnation < a->fences.rank[life.rank])
         return;
-    a->rank_fence[life.rank] = life.incarnation + 1;
+    a->fences.rank[life.rank] = life.incarnation + 1;
     ranks_doubt_intents(a, life);
 }
 
 static bool is_declared_dead(const struct agent *a, const struct conn *c)
 {
-    return c->life.incarnation < a->rank_fence[c->life.rank] || a->node_fence[c->node];
+    return c->life.incarnation < a->fences.rank[c->life.rank] || a->fences.node[c->node];
 }
 
 static void fence(struct agent *a, const struct view_event *events, int n)
@@ -81,7 +110,7 @@ static void bear(struct agent *a, const struct view_event *events, int n)
 {
     for (int i = 0; i < n; i++)
         if (events[i].type == VIEW_NODE_BORN && events[i].a < (uint32_t)a->members && a->view.alive[events[i].a]) {
-            a->node_fence[events[i].a] = false;
+            a->fences.node[events[i].a] = false;
             peer_bear(&a->peers, (int)events[i].a);
         }
 }
@@ -103,7 +132,7 @@ static void hide_routes(struct agent *a)
     for (int copyset = 0; copyset < agent_copysets(a); copyset++) {
         const struct view_copyset *g = &a->view.copyset[copyset];
         for (int i = 0; i < g->copies; i++)
-            if (a->node_fence[g->copy[i].node])
+            if (a->fences.node[g->copy[i].node])
                 page_route_write(a->page, copyset, 0, g->lost_at, NULL, 0);
     }
 }
@@ -120,16 +149,16 @@ void recover_prepare(struct agent *a, uint64_t epoch, uint64_t proposal, const s
     hide_routes(a);
     peers_hurry(&a->peers);
     FAULT_POINT("recover.fenced");
-    a->preparing = proposal;
+    a->recovery.preparing = proposal;
     recover_try_answer(a);
 }
 
 void recover_try_answer(struct agent *a)
 {
-    if (!a->preparing || a->broken || !execute_drained(a))
+    if (!a->recovery.preparing || a->broken || !execute_drained(a))
         return;
-    uint64_t proposal = a->preparing;
-    a->preparing = 0;
+    uint64_t proposal = a->recovery.preparing;
+    a->recovery.preparing = 0;
     a->ops.prepared(a->ops.user, proposal, ranks_complete(a));
     FAULT_POINT("recover.answered");
 }
@@ -137,7 +166,7 @@ void recover_try_answer(struct agent *a)
 void recover_doomed(struct agent *a, int node)
 {
     if (node >= 0 && node < a->members)
-        a->node_doomed[node] = true;
+        a->fences.doomed[node] = true;
     recover_try_answer(a);
 }
 
@@ -150,7 +179,7 @@ static void show_route(struct agent *a, int copyset)
     bool hidden = g->copies == 0;
     for (int i = 0; i < g->copies; i++) {
         nodes[i] = g->copy[i].node;
-        hidden = hidden || a->node_fence[nodes[i]];
+        hidden = hidden || a->fences.node[nodes[i]];
     }
     enum route_mode mode = g->mode == COPYSET_DIRECT   ? ROUTE_DIRECT
                            : view_whole_copies(g) == 1 ? ROUTE_FILLING
@@ -237,7 +266,7 @@ static void drop_old_writes(struct agent *a, const struct view_copyset *before)
 
 static void thaw(struct agent *a, uint64_t joined)
 {
-    a->complete = joined > a->complete ? joined : a->complete;
+    a->recovery.complete = joined > a->recovery.complete ? joined : a->recovery.complete;
     atomic_store(&a->page->frozen, 0); /* after the view: who sees this sees that */
 }
 
@@ -368,7 +397,7 @@ void recover_commit(struct agent *a, uint64_t epoch, const struct view_event *ev
     hand_in(a);
     fence(a, events, n); /* a member that was cut off gets commits without a prepare */
     bool was_whole = redundancy_now(a).repairing == 0 && !has_node_death(events, n);
-    struct view_copyset *before = a->copysets_before;
+    struct view_copyset *before = a->recovery.before;
     memcpy(before, a->view.copyset, (size_t)agent_copysets(a) * sizeof *before);
     view_apply(&a->view, epoch, events, n);
     date_doubts(a, events, n);
@@ -382,7 +411,7 @@ void recover_commit(struct agent *a, uint64_t epoch, const struct view_event *ev
     repair_view_committed(a, before);
     ranks_joined(a, joined);
     recover_show_view(a);
-    a->preparing = 0;
+    a->recovery.preparing = 0;
     execute_thaw(a);
     peers_epoch(&a->peers, epoch);
     segments_acked(a);
@@ -399,8 +428,8 @@ void recover_commit(struct agent *a, uint64_t epoch, const struct view_event *ev
 
 void recover_settled(struct agent *a, uint64_t epoch)
 {
-    if (epoch > a->settled)
-        a->settled = epoch;
+    if (epoch > a->recovery.settled)
+        a->recovery.settled = epoch;
     FAULT_POINT("recover.settled");
     repair_view_settled(a);
     ranks_view_settled(a);

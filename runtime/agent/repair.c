@@ -115,7 +115,7 @@ static bool copyset_step(struct agent *a, int copyset)
 bool repair_step(struct agent *a)
 {
     bool moved = false;
-    if (a->frozen)
+    if (a->recovery.frozen)
         return false; /* what is sent now would only be sent again */
     /* What ranks ask for waits for a round of the loop, so it has one block: after one that came none goes. Not twice in a row: who is sent one
      * each round would send none. */
@@ -183,7 +183,7 @@ void repair_view_settled(struct agent *a)
     for (int copyset = 0; copyset < agent_copysets(a); copyset++) {
         const struct view_copyset *g = &a->view.copyset[copyset];
         struct repair *r = &a->repair[copyset];
-        if (g->generation > a->settled || g->mode != COPYSET_REPAIR)
+        if (g->generation > a->recovery.settled || g->mode != COPYSET_REPAIR)
             continue;
         int place = view_copy_at(g, a->self);
         if (place > 0 && g->copy[place].whole && !r->told) {

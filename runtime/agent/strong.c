@@ -174,7 +174,7 @@ void strong_told(struct agent *a, int from, const struct wire *w, const void *bo
 
 void strong_step(struct agent *a)
 {
-    for (struct check *k = a->strong.checks, *next; k && !a->frozen; k = next) {
+    for (struct check *k = a->strong.checks, *next; k && !a->recovery.frozen; k = next) {
         next = k->next;
         if (k->awaited == 0 && a->now >= k->again_at)
             ask(a, k);
@@ -184,7 +184,7 @@ void strong_step(struct agent *a)
 uint64_t strong_deadline(const struct agent *a)
 {
     uint64_t at = UINT64_MAX;
-    for (const struct check *k = a->strong.checks; k && !a->frozen; k = k->next)
+    for (const struct check *k = a->strong.checks; k && !a->recovery.frozen; k = k->next)
         if (k->awaited == 0 && k->again_at < at)
             at = k->again_at;
     return at;

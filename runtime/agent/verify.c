@@ -350,7 +350,7 @@ void verify_start(struct agent *a, uint64_t id)
 void verify_step(struct agent *a)
 {
     struct verify *v = a->audits.first;
-    if (!v || a->frozen || a->now < v->again_at)
+    if (!v || a->recovery.frozen || a->now < v->again_at)
         return;
     if (v->asked) { /* somebody does not answer */
         v->changed = true;
@@ -365,7 +365,7 @@ void verify_step(struct agent *a)
 
 uint64_t verify_deadline(const struct agent *a)
 {
-    return a->audits.first && !a->frozen ? a->audits.first->again_at : UINT64_MAX;
+    return a->audits.first && !a->recovery.frozen ? a->audits.first->again_at : UINT64_MAX;
 }
 
 void verify_fini(struct audits *s)

@@ -83,7 +83,7 @@ static void settled(struct plane *p, const struct command *c)
 {
     struct agent *a = &p->agent;
     recover_settled(a, c->epoch);
-    if (a->view.stopped && a->settled >= a->view.epoch)
+    if (a->view.stopped && a->recovery.settled >= a->view.epoch)
         commands_tell_over(p);
 }
 

@@ -116,7 +116,7 @@ static void put_dying(const struct plane *p, struct report *r)
     const struct agent *a = &p->agent;
     const char *comma = "";
     for (int m = 0; m < a->members; m++) {
-        if (!a->node_doomed[m] || !a->view.alive[m])
+        if (!a->fences.doomed[m] || !a->view.alive[m])
             continue;
         fprintf(r->f, "%s%d", comma, m);
         comma = ",";
@@ -132,7 +132,7 @@ static void put_nodes(const struct plane *p, const struct report *r)
         unsigned doubts = atomic_load_explicit(&page_node(a->page, m)->doubts, memory_order_relaxed);
         bool silent =
             doubts & (PAGE_DOUBT_SUSPECT | PAGE_DOUBT_AGENT) && !(doubts & PAGE_DOUBT_LINK); /* others reach it */
-        if (!(r->node[m] || all) || m == a->self || !a->view.alive[m] || a->node_doomed[m] || !silent)
+        if (!(r->node[m] || all) || m == a->self || !a->view.alive[m] || a->fences.doomed[m] || !silent)
             continue;
         fprintf(r->f, "%s{\"node\":%d,\"host\":%s}", comma, m, doubts & PAGE_DOUBT_AGENT ? "true" : "false");
         comma = ",";

@@ -55,8 +55,8 @@ void world_dump(struct world *w, const struct runner *r)
         world_say(w,
                   "  node %d: epoch %llu, settled %llu%s%s, %d stashed, %d waiters, %llu segments and %llu collectives "
                   "complete",
-                  m, (unsigned long long)a->view.epoch, (unsigned long long)a->settled,
-                  n->process.frozen ? ", frozen" : "", a->frozen ? ", prepares" : "", stashed, waiting,
+                  m, (unsigned long long)a->view.epoch, (unsigned long long)a->recovery.settled,
+                  n->process.frozen ? ", frozen" : "", a->recovery.frozen ? ", prepares" : "", stashed, waiting,
                   (unsigned long long)complete_segments(ranks_complete(a)),
                   (unsigned long long)complete_collectives(ranks_complete(a)));
     }

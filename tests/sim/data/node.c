@@ -269,7 +269,7 @@ static void run_command(struct node *n, const struct command *c)
     case COMMAND_SETTLED:
         recover_settled(a, c->epoch);
         model_settled(n->w, n, c->epoch);
-        if (a->view.stopped && a->settled >= a->view.epoch)
+        if (a->view.stopped && a->recovery.settled >= a->view.epoch)
             job_over(n);
         break;
     case COMMAND_DOOMED:

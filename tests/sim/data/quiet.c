@@ -87,8 +87,8 @@ bool model_is_quiet(const struct world *w, const char **why)
         const struct node *n = &w->node[i];
         if (n->dead)
             continue;
-        if (n->process.frozen || n->agent.view.epoch != m->view.epoch || n->agent.settled != m->view.epoch ||
-            n->commands || n->agent.preparing || n->agent.waiters || n->agent.relays.first)
+        if (n->process.frozen || n->agent.view.epoch != m->view.epoch || n->agent.recovery.settled != m->view.epoch ||
+            n->commands || n->agent.recovery.preparing || n->agent.waiters || n->agent.relays.first)
             return false;
     }
     *why = "a dead node is not declared dead";

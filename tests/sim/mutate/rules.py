@@ -114,7 +114,7 @@ RULES = [
     rule("R11", "the middle of a chain acknowledges for the end", AGENT + "chain.c",
          "    return is_relayed(a, m, false);", "    return true;"),
     rule("V2", "prepare is answered before forwards have arrived", AGENT + "recover.c",
-         "if (!a->preparing || a->broken || !execute_drained(a))", "if (!a->preparing || a->broken)"),
+         "if (!a->recovery.preparing || a->broken || !execute_drained(a))", "if (!a->recovery.preparing || a->broken)"),
     rule("V1", "messages of the dead are not handed in before a prepare", AGENT + "recover.c",
          "    hand_in(a);\n    execute_freeze(a);", "    execute_freeze(a);"),
     rule("V1", "nor before a commit without a prepare", AGENT + "recover.c",
