@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What include/keel offers, for programs that read it: include/keel/api.json, made of the headers.
 
-    python3 scripts/api.py             writes it
+    python3 scripts/api.py             writes it, and runtime/client/api/calls.inc, the list of what layers can wrap
     python3 scripts/api.py --check     says how it differs, and which call does not say what it should (lint)
 
 Of each call: its header and manual page, its arguments with type and direction, its result, its errors, whether it blocks, and in which
@@ -27,6 +27,9 @@ DIRECTIONS = {
     ("keel_bcast", "buffer"): "inout", ("keel_group_bcast", "data"): "inout", ("keel_group_bcast_begin", "data"): "inout",
     ("keel_on_failure", "arg"): "in", ("keel_local_free", "memory"): "in",
 }
+# Not in the table of calls (runtime/client/api/calls.h): the start and the end of the process, what is the same whenever it is asked, and what needs no job.
+NOT_WRAPPED = r"keel_(init|init_over|abort|rank|size|restarted|group_world|group_node|need_all|survive|survives|failure_fd|type_size|local_\w+|(status|verdict)_\w*(text|name))"
+NEAR = ["keel_put", "keel_put_nb", "keel_get", "keel_get_nb"]  # exported by public_rma.c, which is faster
 ASKS = r"_(test|try)$"  # who may be told KEEL_IN_PROGRESS
 KEYS = r"(threads|blocks|errors|source|order|memory|timeout_ms|out, max|\*\w+|bytes|from|returns)"
 SAYS = ("threads", "blocks", "errors")
@@ -306,6 +309,26 @@ def text_of(api):
     return "\n".join(out).rstrip(",") + "\n}\n"
 
 
+def declared(argument):
+    type_, name = argument["type"], argument["name"]
+    if "(*)" in type_:
+        return type_.replace("(*)", f"(*{name})")
+    base, array = re.fullmatch(r"([^\[]*)(.*)", type_).groups()
+    return f"{base}{'' if base.endswith('*') else ' '}{name}{array}"
+
+
+def calls_of(api):
+    yield "/* Made by scripts/api.py of include/keel/api.json. See calls.h. */"
+    for call in api["calls"]:
+        if re.fullmatch(NOT_WRAPPED, call["name"]):
+            continue
+        status = "NEAR_CALL(" if call["name"] in NEAR else "STATUS_CALL("
+        kind = {"keel_status": status, "void": "VOID_CALL("}.get(call["result"], f"VALUE_CALL({call['result']}, ")
+        parameters = ", ".join(declared(a) for a in call["arguments"]) or "void"
+        arguments = ", ".join(a["name"] for a in call["arguments"])
+        yield f"{kind}{call['name'].removeprefix('keel_')}, ({parameters}), ({arguments}))"
+
+
 def unsaid(api):
     for call in api["calls"]:
         for key in ("page", "blocking", "threads"):
@@ -343,11 +366,15 @@ def differences(api, stored):
 def main():
     api = read()
     path = ROOT / "include/keel/api.json"
+    calls, list_of_calls = "\n".join(calls_of(api)) + "\n", ROOT / "runtime/client/api/calls.inc"
     if sys.argv[1:] != ["--check"]:
         path.write_text(text_of(api))
+        list_of_calls.write_text(calls)
     wrong = [*unsaid(api), *index_lacks(api)] + [f"include/keel/api.json: {d}" for d in differences(api, json.loads(path.read_text()))]
     if not wrong and path.read_text() != text_of(api):
         wrong.append("include/keel/api.json is not as scripts/api.py writes it")
+    if list_of_calls.read_text() != calls:
+        wrong.append("runtime/client/api/calls.inc is not as scripts/api.py writes it")
     for line in wrong:
         print(line)
     if wrong:

@@ -72,9 +72,12 @@ struct client_env {
     void (*moves)(void *user);
 };
 
+enum client_ready { CLIENT_DIRECT = 1, CLIENT_WRAPPED };
+
 struct client {
     struct client_env env;
-    atomic_bool ready; /* other threads may call while one finalizes */
+    /* False, or how calls are made (calls.h). Other threads may call while one finalizes. */
+    _Atomic enum client_ready ready;
     bool leaving,
         left; /* a thread is in keel_finalize; has left: the transports are, or will soon be, gone. Under the lock */
     int rank, size, node;

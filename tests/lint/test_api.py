@@ -1,4 +1,4 @@
-"""test_api.py SOURCE: scripts/api.py --check finds each of these changes to the headers, to api.json and to keel(3)."""
+"""test_api.py SOURCE: scripts/api.py --check finds each of these changes to the headers, to api.json, to calls.inc and to keel(3)."""
 import pathlib
 import shutil
 import subprocess
@@ -17,6 +17,7 @@ CHANGES = [  # file, what stands there, what is put in its place, what must be s
     ("include/keel/failure.h", "    int deaths;", "    int times;", "structs differ"),
     ("include/keel/status.h", "X(KEEL_ERR_LIMIT, -4,", "X(KEEL_ERR_LIMIT, -14,", "statuses differ"),
     ("include/keel/api.json", '"direction": "inout"', '"direction": "in"', "arguments"),
+    ("runtime/client/api/calls.inc", "STATUS_CALL(sync,", "STATUS_CALL(synch,", "calls.inc is not as"),
     ("docs/man/keel.3", "keel_signal(3)\t", "", "keel_signal.3 is not in its table"),
     ("docs/man/keel_signal.3", "keel_wait_until", "keel_wait_till", "keel_wait_until does not say: page"),
 ]
@@ -34,7 +35,9 @@ def main():
         for part in ["include/keel", "docs/man"]:
             shutil.copytree(source / part, top / part)
         (top / "scripts").mkdir()
-        shutil.copy(source / "scripts/api.py", top / "scripts")
+        (top / "runtime/client/api").mkdir(parents=True)
+        for name in ["scripts/api.py", "runtime/client/api/calls.inc"]:
+            shutil.copy(source / name, top / name)
         if check(top).returncode:
             bad.append("unchanged, it is not right: " + check(top).stdout)
         for name, old, new, said in CHANGES:

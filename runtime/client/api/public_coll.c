@@ -1,6 +1,6 @@
 /* The public collectives of groups with blocks of one length, on the process's instance: arguments to an engine's call. */
 #include "collectives/group.h"
-#include "runtime/base/export.h"
+#include "runtime/client/api/calls.h"
 #include "runtime/client/api/public_coll.h"
 #include "runtime/client/api/public_int.h"
 #include "runtime/client/client.h"
@@ -57,12 +57,12 @@ static keel_status do_barrier(keel_group *group, keel_request **request)
     return public_request_begin(group, &call, request);
 }
 
-KEEL_EXPORT keel_status keel_group_barrier_begin(keel_group *group, keel_request **request)
+keel_status call_group_barrier_begin(keel_group *group, keel_request **request)
 {
     return request ? do_barrier(group, request) : public_wrong();
 }
 
-KEEL_EXPORT keel_status keel_group_barrier(keel_group *group)
+keel_status call_group_barrier(keel_group *group)
 {
     return do_barrier(group, NULL);
 }
@@ -74,13 +74,12 @@ static keel_status do_bcast(keel_group *group, int root, void *data, size_t len,
     return begin_bytes(group, &call, false, true, request);
 }
 
-KEEL_EXPORT keel_status keel_group_bcast_begin(keel_group *group, int root, void *data, size_t len,
-                                               keel_request **request)
+keel_status call_group_bcast_begin(keel_group *group, int root, void *data, size_t len, keel_request **request)
 {
     return request ? do_bcast(group, root, data, len, request) : public_wrong();
 }
 
-KEEL_EXPORT keel_status keel_group_bcast(keel_group *group, int root, void *data, size_t len)
+keel_status call_group_bcast(keel_group *group, int root, void *data, size_t len)
 {
     return do_bcast(group, root, data, len, NULL);
 }
@@ -93,14 +92,13 @@ static keel_status do_reduce(keel_group *group, int root, const void *in, void *
     return begin_reduction(group, &call, n, how, request);
 }
 
-KEEL_EXPORT keel_status keel_group_reduce_begin(keel_group *group, int root, const void *in, void *out, size_t n,
-                                                const keel_combine *how, keel_request **request)
+keel_status call_group_reduce_begin(keel_group *group, int root, const void *in, void *out, size_t n,
+                                    const keel_combine *how, keel_request **request)
 {
     return request ? do_reduce(group, root, in, out, n, how, request) : public_wrong();
 }
 
-KEEL_EXPORT keel_status keel_group_reduce(keel_group *group, int root, const void *in, void *out, size_t n,
-                                          const keel_combine *how)
+keel_status call_group_reduce(keel_group *group, int root, const void *in, void *out, size_t n, const keel_combine *how)
 {
     return do_reduce(group, root, in, out, n, how, NULL);
 }
@@ -114,14 +112,13 @@ static keel_status do_allreduce(keel_group *group, const void *in, void *out, si
     return begin_reduction(group, &call, n, how, request);
 }
 
-KEEL_EXPORT keel_status keel_group_allreduce_begin(keel_group *group, const void *in, void *out, size_t n,
-                                                   const keel_combine *how, keel_request **request)
+keel_status call_group_allreduce_begin(keel_group *group, const void *in, void *out, size_t n, const keel_combine *how,
+                                       keel_request **request)
 {
     return request ? do_allreduce(group, in, out, n, how, request) : public_wrong();
 }
 
-KEEL_EXPORT keel_status keel_group_allreduce(keel_group *group, const void *in, void *out, size_t n,
-                                             const keel_combine *how)
+keel_status call_group_allreduce(keel_group *group, const void *in, void *out, size_t n, const keel_combine *how)
 {
     return do_allreduce(group, in, out, n, how, NULL);
 }
@@ -134,13 +131,13 @@ static keel_status do_scan(keel_group *group, const void *in, void *out, size_t 
     return begin_reduction(group, &call, n, how, request);
 }
 
-KEEL_EXPORT keel_status keel_group_scan_begin(keel_group *group, const void *in, void *out, size_t n,
-                                              const keel_combine *how, keel_request **request)
+keel_status call_group_scan_begin(keel_group *group, const void *in, void *out, size_t n, const keel_combine *how,
+                                  keel_request **request)
 {
     return request ? do_scan(group, in, out, n, how, request) : public_wrong();
 }
 
-KEEL_EXPORT keel_status keel_group_scan(keel_group *group, const void *in, void *out, size_t n, const keel_combine *how)
+keel_status call_group_scan(keel_group *group, const void *in, void *out, size_t n, const keel_combine *how)
 {
     return do_scan(group, in, out, n, how, NULL);
 }
@@ -153,14 +150,13 @@ static keel_status do_exscan(keel_group *group, const void *in, void *out, size_
     return begin_reduction(group, &call, n, how, request);
 }
 
-KEEL_EXPORT keel_status keel_group_exscan_begin(keel_group *group, const void *in, void *out, size_t n,
-                                                const keel_combine *how, keel_request **request)
+keel_status call_group_exscan_begin(keel_group *group, const void *in, void *out, size_t n, const keel_combine *how,
+                                    keel_request **request)
 {
     return request ? do_exscan(group, in, out, n, how, request) : public_wrong();
 }
 
-KEEL_EXPORT keel_status keel_group_exscan(keel_group *group, const void *in, void *out, size_t n,
-                                          const keel_combine *how)
+keel_status call_group_exscan(keel_group *group, const void *in, void *out, size_t n, const keel_combine *how)
 {
     return do_exscan(group, in, out, n, how, NULL);
 }
@@ -172,13 +168,13 @@ static keel_status do_gather(keel_group *group, int root, const void *in, void *
     return begin_bytes(group, &call, true, public_group_root_is_me(group, root), request);
 }
 
-KEEL_EXPORT keel_status keel_group_gather_begin(keel_group *group, int root, const void *in, void *out, size_t len,
-                                                keel_request **request)
+keel_status call_group_gather_begin(keel_group *group, int root, const void *in, void *out, size_t len,
+                                    keel_request **request)
 {
     return request ? do_gather(group, root, in, out, len, request) : public_wrong();
 }
 
-KEEL_EXPORT keel_status keel_group_gather(keel_group *group, int root, const void *in, void *out, size_t len)
+keel_status call_group_gather(keel_group *group, int root, const void *in, void *out, size_t len)
 {
     return do_gather(group, root, in, out, len, NULL);
 }
@@ -191,13 +187,13 @@ static keel_status do_scatter(keel_group *group, int root, const void *in, void 
     return begin_bytes(group, &call, public_group_root_is_me(group, root), true, request);
 }
 
-KEEL_EXPORT keel_status keel_group_scatter_begin(keel_group *group, int root, const void *in, void *out, size_t len,
-                                                 keel_request **request)
+keel_status call_group_scatter_begin(keel_group *group, int root, const void *in, void *out, size_t len,
+                                     keel_request **request)
 {
     return request ? do_scatter(group, root, in, out, len, request) : public_wrong();
 }
 
-KEEL_EXPORT keel_status keel_group_scatter(keel_group *group, int root, const void *in, void *out, size_t len)
+keel_status call_group_scatter(keel_group *group, int root, const void *in, void *out, size_t len)
 {
     return do_scatter(group, root, in, out, len, NULL);
 }
@@ -210,13 +206,12 @@ static keel_status do_allgather(keel_group *group, const void *in, void *out, si
     return begin_bytes(group, &call, true, true, request);
 }
 
-KEEL_EXPORT keel_status keel_group_allgather_begin(keel_group *group, const void *in, void *out, size_t len,
-                                                   keel_request **request)
+keel_status call_group_allgather_begin(keel_group *group, const void *in, void *out, size_t len, keel_request **request)
 {
     return request ? do_allgather(group, in, out, len, request) : public_wrong();
 }
 
-KEEL_EXPORT keel_status keel_group_allgather(keel_group *group, const void *in, void *out, size_t len)
+keel_status call_group_allgather(keel_group *group, const void *in, void *out, size_t len)
 {
     return do_allgather(group, in, out, len, NULL);
 }
@@ -229,22 +224,21 @@ static keel_status do_alltoall(keel_group *group, const void *in, void *out, siz
     return begin_bytes(group, &call, true, true, request);
 }
 
-KEEL_EXPORT keel_status keel_group_alltoall_begin(keel_group *group, const void *in, void *out, size_t len,
-                                                  keel_request **request)
+keel_status call_group_alltoall_begin(keel_group *group, const void *in, void *out, size_t len, keel_request **request)
 {
     return request ? do_alltoall(group, in, out, len, request) : public_wrong();
 }
 
-KEEL_EXPORT keel_status keel_group_alltoall(keel_group *group, const void *in, void *out, size_t len)
+keel_status call_group_alltoall(keel_group *group, const void *in, void *out, size_t len)
 {
     return do_alltoall(group, in, out, len, NULL);
 }
 
-KEEL_EXPORT keel_status keel_group_sync(keel_group *group)
+keel_status call_group_sync(keel_group *group)
 {
     const keel_group *g = public_group_of(group);
     keel_status status = g ? coll_check(g->client, g) : public_wrong();
     if (status == KEEL_OK)
         status = rma_fence(g->client, -1);
-    return status == KEEL_OK ? keel_group_barrier(group) : status;
+    return status == KEEL_OK ? call_group_barrier(group) : status;
 }

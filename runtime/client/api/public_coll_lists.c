@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "collectives/group.h"
-#include "runtime/base/export.h"
+#include "runtime/client/api/calls.h"
 #include "runtime/client/api/public_coll.h"
 #include "runtime/client/api/public_int.h"
 #include "runtime/client/client.h"
@@ -72,14 +72,14 @@ static keel_status do_reduce_scatter(keel_group *group, const void *in, void *ou
     return public_request_start(group, &call, blocks, request);
 }
 
-KEEL_EXPORT keel_status keel_group_reduce_scatter_begin(keel_group *group, const void *in, void *out, const size_t *n,
-                                                        const keel_combine *how, keel_request **request)
+keel_status call_group_reduce_scatter_begin(keel_group *group, const void *in, void *out, const size_t *n,
+                                            const keel_combine *how, keel_request **request)
 {
     return request ? do_reduce_scatter(group, in, out, n, how, request) : public_wrong();
 }
 
-KEEL_EXPORT keel_status keel_group_reduce_scatter(keel_group *group, const void *in, void *out, const size_t *n,
-                                                  const keel_combine *how)
+keel_status call_group_reduce_scatter(keel_group *group, const void *in, void *out, const size_t *n,
+                                      const keel_combine *how)
 {
     return do_reduce_scatter(group, in, out, n, how, NULL);
 }
@@ -101,14 +101,14 @@ static keel_status do_gather_v(keel_group *group, int root, const void *in, size
     return public_request_start(group, &call, blocks, request);
 }
 
-KEEL_EXPORT keel_status keel_group_gather_v_begin(keel_group *group, int root, const void *in, size_t len, void *out,
-                                                  const size_t *lens, const size_t *at, keel_request **request)
+keel_status call_group_gather_v_begin(keel_group *group, int root, const void *in, size_t len, void *out,
+                                      const size_t *lens, const size_t *at, keel_request **request)
 {
     return request ? do_gather_v(group, root, in, len, out, lens, at, request) : public_wrong();
 }
 
-KEEL_EXPORT keel_status keel_group_gather_v(keel_group *group, int root, const void *in, size_t len, void *out,
-                                            const size_t *lens, const size_t *at)
+keel_status call_group_gather_v(keel_group *group, int root, const void *in, size_t len, void *out, const size_t *lens,
+                                const size_t *at)
 {
     return do_gather_v(group, root, in, len, out, lens, at, NULL);
 }
@@ -130,14 +130,14 @@ static keel_status do_scatter_v(keel_group *group, int root, const void *in, con
     return public_request_start(group, &call, blocks, request);
 }
 
-KEEL_EXPORT keel_status keel_group_scatter_v_begin(keel_group *group, int root, const void *in, const size_t *lens,
-                                                   const size_t *at, void *out, size_t len, keel_request **request)
+keel_status call_group_scatter_v_begin(keel_group *group, int root, const void *in, const size_t *lens,
+                                       const size_t *at, void *out, size_t len, keel_request **request)
 {
     return request ? do_scatter_v(group, root, in, lens, at, out, len, request) : public_wrong();
 }
 
-KEEL_EXPORT keel_status keel_group_scatter_v(keel_group *group, int root, const void *in, const size_t *lens,
-                                             const size_t *at, void *out, size_t len)
+keel_status call_group_scatter_v(keel_group *group, int root, const void *in, const size_t *lens, const size_t *at,
+                                 void *out, size_t len)
 {
     return do_scatter_v(group, root, in, lens, at, out, len, NULL);
 }
@@ -158,14 +158,14 @@ static keel_status do_allgather_v(keel_group *group, const void *in, size_t len,
     return public_request_start(group, &call, blocks, request);
 }
 
-KEEL_EXPORT keel_status keel_group_allgather_v_begin(keel_group *group, const void *in, size_t len, void *out,
-                                                     const size_t *lens, const size_t *at, keel_request **request)
+keel_status call_group_allgather_v_begin(keel_group *group, const void *in, size_t len, void *out, const size_t *lens,
+                                         const size_t *at, keel_request **request)
 {
     return request ? do_allgather_v(group, in, len, out, lens, at, request) : public_wrong();
 }
 
-KEEL_EXPORT keel_status keel_group_allgather_v(keel_group *group, const void *in, size_t len, void *out,
-                                               const size_t *lens, const size_t *at)
+keel_status call_group_allgather_v(keel_group *group, const void *in, size_t len, void *out, const size_t *lens,
+                                   const size_t *at)
 {
     return do_allgather_v(group, in, len, out, lens, at, NULL);
 }
@@ -186,16 +186,14 @@ static keel_status do_alltoall_v(keel_group *group, const void *in, const size_t
     return public_request_start(group, &call, blocks, request);
 }
 
-KEEL_EXPORT keel_status keel_group_alltoall_v_begin(keel_group *group, const void *in, const size_t *in_lens,
-                                                    const size_t *in_at, void *out, const size_t *out_lens,
-                                                    const size_t *out_at, keel_request **request)
+keel_status call_group_alltoall_v_begin(keel_group *group, const void *in, const size_t *in_lens, const size_t *in_at,
+                                        void *out, const size_t *out_lens, const size_t *out_at, keel_request **request)
 {
     return request ? do_alltoall_v(group, in, in_lens, in_at, out, out_lens, out_at, request) : public_wrong();
 }
 
-KEEL_EXPORT keel_status keel_group_alltoall_v(keel_group *group, const void *in, const size_t *in_lens,
-                                              const size_t *in_at, void *out, const size_t *out_lens,
-                                              const size_t *out_at)
+keel_status call_group_alltoall_v(keel_group *group, const void *in, const size_t *in_lens, const size_t *in_at,
+                                  void *out, const size_t *out_lens, const size_t *out_at)
 {
     return do_alltoall_v(group, in, in_lens, in_at, out, out_lens, out_at, NULL);
 }

@@ -1,6 +1,6 @@
 /* The public calls on groups but the collectives that move data, on the process's instance. */
 #include "collectives/group.h"
-#include "runtime/base/export.h"
+#include "runtime/client/api/calls.h"
 #include "runtime/client/api/living.h"
 #include "runtime/client/api/public_int.h"
 #include "runtime/client/job/process.h"
@@ -55,7 +55,7 @@ KEEL_EXPORT keel_group *keel_group_node(void)
     return process_client.ready ? node : NULL;
 }
 
-KEEL_EXPORT keel_status keel_group_create(const int *ranks, int n, uint64_t tag, keel_group **group)
+keel_status call_group_create(const int *ranks, int n, uint64_t tag, keel_group **group)
 {
     if (!group)
         return public_wrong();
@@ -66,7 +66,7 @@ KEEL_EXPORT keel_status keel_group_create(const int *ranks, int n, uint64_t tag,
     return give(status, number, made, group);
 }
 
-KEEL_EXPORT keel_status keel_group_split(keel_group *parent, int colour, int key, keel_group **group)
+keel_status call_group_split(keel_group *parent, int colour, int key, keel_group **group)
 {
     keel_group *g = public_group_of(parent), *made = NULL;
     if (!g || !group)
@@ -78,7 +78,7 @@ KEEL_EXPORT keel_status keel_group_split(keel_group *parent, int colour, int key
     return give(status, number, made, group);
 }
 
-KEEL_EXPORT keel_status keel_group_shrink(keel_group *group, keel_group **survivors)
+keel_status call_group_shrink(keel_group *group, keel_group **survivors)
 {
     keel_group *g = public_group_of(group), *made = NULL;
     if (!g || !survivors)
@@ -90,7 +90,7 @@ KEEL_EXPORT keel_status keel_group_shrink(keel_group *group, keel_group **surviv
     return give(status, number, made, survivors);
 }
 
-KEEL_EXPORT keel_status keel_group_shrink_among(keel_group *group, const int *members, int n, keel_group **survivors)
+keel_status call_group_shrink_among(keel_group *group, const int *members, int n, keel_group **survivors)
 {
     keel_group *g = public_group_of(group), *made = NULL;
     if (!g || !survivors)
@@ -102,13 +102,13 @@ KEEL_EXPORT keel_status keel_group_shrink_among(keel_group *group, const int *me
     return give(status, number, made, survivors);
 }
 
-KEEL_EXPORT keel_status keel_group_revoke(keel_group *group)
+keel_status call_group_revoke(keel_group *group)
 {
     keel_group *g = public_group_of(group);
     return g ? coll_revoke(g) : public_wrong();
 }
 
-KEEL_EXPORT keel_status keel_group_patience(keel_group *group, bool waits)
+keel_status call_group_patience(keel_group *group, bool waits)
 {
     keel_group *g = public_group_of(group);
     keel_status status = g ? coll_check(g->client, g) : public_wrong();
@@ -117,7 +117,7 @@ KEEL_EXPORT keel_status keel_group_patience(keel_group *group, bool waits)
     return status;
 }
 
-KEEL_EXPORT keel_status keel_group_free(keel_group *group)
+keel_status call_group_free(keel_group *group)
 {
     keel_group *g = public_group_of(group);
     if (!g)
@@ -143,31 +143,31 @@ bool public_group_root_is_me(const keel_group *g, int root)
     return public_group_is(g) && group_member_of(g->ranks, g->client->rank) == root;
 }
 
-KEEL_EXPORT int keel_group_size(const keel_group *group)
+int call_group_size(const keel_group *group)
 {
     group = public_group_of(group);
     return public_group_is_here(group) ? group_size(group->ranks) : 0;
 }
 
-KEEL_EXPORT int keel_group_rank(const keel_group *group)
+int call_group_rank(const keel_group *group)
 {
     group = public_group_of(group);
     return public_group_is_here(group) && group->engine ? group_member_of(group->ranks, group->client->rank) : -1;
 }
 
-KEEL_EXPORT int keel_group_to_world(const keel_group *group, int member)
+int call_group_to_world(const keel_group *group, int member)
 {
     group = public_group_of(group);
     return public_group_is_here(group) ? group_rank(group->ranks, member) : -1;
 }
 
-KEEL_EXPORT int keel_group_from_world(const keel_group *group, int rank)
+int call_group_from_world(const keel_group *group, int rank)
 {
     group = public_group_of(group);
     return public_group_is_here(group) ? group_member_of(group->ranks, rank) : -1;
 }
 
-KEEL_EXPORT int keel_group_stopped(const keel_group *group)
+int call_group_stopped(const keel_group *group)
 {
     group = public_group_of(group);
     if (!public_group_is_here(group) || !group->engine)
@@ -176,7 +176,7 @@ KEEL_EXPORT int keel_group_stopped(const keel_group *group)
     return blamed < 0 && group->unfinished ? group->unfinished->blamed : blamed;
 }
 
-KEEL_EXPORT bool keel_group_alive(const keel_group *group, int member)
+bool call_group_alive(const keel_group *group, int member)
 {
     group = public_group_of(group);
     if (!public_group_is_here(group) || group_rank(group->ranks, member) < 0)
@@ -196,7 +196,7 @@ static void pick(const struct group *a, const struct group *b, bool in, int *ran
             ranks[(*n)++] = group_rank(a, m);
 }
 
-KEEL_EXPORT keel_status keel_group_union(const keel_group *a, const keel_group *b, int *ranks, int *n)
+keel_status call_group_union(const keel_group *a, const keel_group *b, int *ranks, int *n)
 {
     a = public_group_of(a);
     b = public_group_of(b);
@@ -209,7 +209,7 @@ KEEL_EXPORT keel_status keel_group_union(const keel_group *a, const keel_group *
     return KEEL_OK;
 }
 
-KEEL_EXPORT keel_status keel_group_difference(const keel_group *a, const keel_group *b, int *ranks, int *n)
+keel_status call_group_difference(const keel_group *a, const keel_group *b, int *ranks, int *n)
 {
     a = public_group_of(a);
     b = public_group_of(b);
@@ -220,7 +220,7 @@ KEEL_EXPORT keel_status keel_group_difference(const keel_group *a, const keel_gr
     return KEEL_OK;
 }
 
-KEEL_EXPORT keel_status keel_group_fence(const keel_group *group)
+keel_status call_group_fence(const keel_group *group)
 {
     const keel_group *g = public_group_of(group);
     keel_status first = public_group_is_here(g) ? KEEL_OK : public_wrong();
@@ -231,7 +231,7 @@ KEEL_EXPORT keel_status keel_group_fence(const keel_group *group)
     return first;
 }
 
-KEEL_EXPORT keel_status keel_group_agree(keel_group *group, keel_group_op op, uint64_t value, uint64_t *result)
+keel_status call_group_agree(keel_group *group, keel_group_op op, uint64_t value, uint64_t *result)
 {
     group = public_group_of(group);
     struct engine_call call = {.kind = ENGINE_AGREE, .agree = (enum engine_agree)op, .value = value};

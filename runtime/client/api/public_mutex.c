@@ -1,5 +1,5 @@
 /* The public calls of keel/mutex.h, on the process's instance. */
-#include "runtime/base/export.h"
+#include "runtime/client/api/calls.h"
 #include "runtime/client/api/living.h"
 #include "runtime/client/api/public_int.h"
 #include "runtime/client/job/process.h"
@@ -11,7 +11,7 @@ static keel_mutexes *mutexes_of(const keel_mutexes *number)
     return living_find(number, LIVING_MUTEXES);
 }
 
-KEEL_EXPORT keel_status keel_mutexes_create(int per_rank, keel_mutexes **out)
+keel_status call_mutexes_create(int per_rank, keel_mutexes **out)
 {
     void *number = out ? living_take(LIVING_MUTEXES) : NULL;
     keel_mutexes *made = NULL;
@@ -25,7 +25,7 @@ KEEL_EXPORT keel_status keel_mutexes_create(int per_rank, keel_mutexes **out)
     return status;
 }
 
-KEEL_EXPORT keel_status keel_mutexes_free(keel_mutexes *mutexes)
+keel_status call_mutexes_free(keel_mutexes *mutexes)
 {
     keel_mutexes *m = mutexes_of(mutexes);
     if (mutexes && !m)
@@ -37,19 +37,19 @@ KEEL_EXPORT keel_status keel_mutexes_free(keel_mutexes *mutexes)
     return status;
 }
 
-KEEL_EXPORT keel_status keel_mutex_lock(keel_mutexes *mutexes, int rank, int number, int *dead)
+keel_status call_mutex_lock(keel_mutexes *mutexes, int rank, int number, int *dead)
 {
     keel_mutexes *m = mutexes_of(mutexes);
     return m ? mutex_lock(m, rank, number, true, dead) : public_wrong();
 }
 
-KEEL_EXPORT keel_status keel_mutex_try(keel_mutexes *mutexes, int rank, int number, int *dead)
+keel_status call_mutex_try(keel_mutexes *mutexes, int rank, int number, int *dead)
 {
     keel_mutexes *m = mutexes_of(mutexes);
     return m ? mutex_lock(m, rank, number, false, dead) : public_wrong();
 }
 
-KEEL_EXPORT keel_status keel_mutex_unlock(keel_mutexes *mutexes, int rank, int number)
+keel_status call_mutex_unlock(keel_mutexes *mutexes, int rank, int number)
 {
     keel_mutexes *m = mutexes_of(mutexes);
     return m ? mutex_unlock(m, rank, number) : public_wrong();

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 
 #include "collectives/group.h"
-#include "runtime/base/export.h"
+#include "runtime/client/api/calls.h"
 #include "runtime/client/api/living.h"
 #include "runtime/client/api/public_int.h"
 #include "runtime/client/job/process.h"
@@ -37,29 +37,29 @@ static keel_status end_of(keel_request *number, keel_covered **covered, bool wai
     return left ? KEEL_ERR_STATE : status;
 }
 
-KEEL_EXPORT keel_status keel_request_test(keel_request *request, keel_covered **covered)
+keel_status call_request_test(keel_request *request, keel_covered **covered)
 {
     return end_of(request, covered, false);
 }
 
-KEEL_EXPORT keel_status keel_request_wait(keel_request *request, keel_covered **covered)
+keel_status call_request_wait(keel_request *request, keel_covered **covered)
 {
     return end_of(request, covered, true);
 }
 
-KEEL_EXPORT bool keel_covered_has(const keel_covered *covered, int member)
+bool call_covered_has(const keel_covered *covered, int member)
 {
     const keel_covered *list = living_find(covered, LIVING_COVERED);
     return list && member >= 0 && member < roster_size(list->roster) && roster_has(list->roster, member);
 }
 
-KEEL_EXPORT int keel_covered_count(const keel_covered *covered)
+int call_covered_count(const keel_covered *covered)
 {
     const keel_covered *list = living_find(covered, LIVING_COVERED);
     return list ? roster_live(list->roster) : 0;
 }
 
-KEEL_EXPORT void keel_covered_free(keel_covered *covered)
+void call_covered_free(keel_covered *covered)
 {
     keel_covered *list = living_find(covered, LIVING_COVERED);
     if (!list)

@@ -1,5 +1,6 @@
 /* The public calls of keel/rma.h and keel/signal.h, on the process's instance. Same-node parts take the fast path: no lock, no system call. */
 #include "runtime/base/export.h"
+#include "runtime/client/api/calls.h"
 #include "runtime/client/op/near.h"
 #include "runtime/client/job/process.h"
 #include "runtime/client/op/rma.h"
@@ -7,9 +8,25 @@
 #include "runtime/client/segment/track.h"
 #include "runtime/wire/arith.h"
 
-KEEL_EXPORT keel_status keel_put(keel_segment *segment, int rank, size_t offset, const void *src, size_t len)
+/* Of these four the fast path is the program's call itself: while calls are direct nothing is between them, and the look whether the process is in a job is
+ * the look whether there is a layer. */
+
+/* No range of the segment that this process may reach now. `ready`: it is in a job. */
+static inline bool bad(bool ready, const keel_segment *segment, int rank, size_t offset, size_t len)
 {
-    if (__builtin_expect(!near_bad_range(&process_client, segment, rank, offset, len) && src, 1)) {
+    return ready ? near_outside(&process_client, segment, rank, offset, len)
+                 : near_bad_range(&process_client, segment, rank, offset, len);
+}
+
+static inline bool is_direct(void)
+{
+    return __builtin_expect(process_client.ready == CLIENT_DIRECT, 1);
+}
+
+static inline __attribute__((always_inline)) keel_status put(bool ready, keel_segment *segment, int rank, size_t offset,
+                                                             const void *src, size_t len)
+{
+    if (__builtin_expect(!bad(ready, segment, rank, offset, len) && src, 1)) {
         const struct near *n = &segment->near[rank];
         if (near_valid(n, &n->put_tag)) {
             words_store(near_base(n) + offset, src, len);
@@ -20,9 +37,26 @@ KEEL_EXPORT keel_status keel_put(keel_segment *segment, int rank, size_t offset,
     return rma_put(&process_client, segment, rank, offset, src, len);
 }
 
-KEEL_EXPORT keel_status keel_get(keel_segment *segment, int rank, size_t offset, void *dst, size_t len)
+keel_status call_put(keel_segment *segment, int rank, size_t offset, const void *src, size_t len)
 {
-    if (__builtin_expect(!near_bad_range(&process_client, segment, rank, offset, len) && dst, 1)) {
+    return put(false, segment, rank, offset, src, len);
+}
+
+static __attribute__((noinline, cold)) keel_status put_by_table(keel_segment *segment, int rank, size_t offset,
+                                                                const void *src, size_t len)
+{
+    return calls_now()->put(segment, rank, offset, src, len);
+}
+
+KEEL_EXPORT keel_status keel_put(keel_segment *segment, int rank, size_t offset, const void *src, size_t len)
+{
+    return is_direct() ? put(true, segment, rank, offset, src, len) : put_by_table(segment, rank, offset, src, len);
+}
+
+static inline __attribute__((always_inline)) keel_status get(bool ready, keel_segment *segment, int rank, size_t offset,
+                                                             void *dst, size_t len)
+{
+    if (__builtin_expect(!bad(ready, segment, rank, offset, len) && dst, 1)) {
         const struct near *n = &segment->near[rank];
         if (near_valid(n, &n->get_tag)) {
             words_load(dst, near_base(n) + offset, len);
@@ -34,16 +68,26 @@ KEEL_EXPORT keel_status keel_get(keel_segment *segment, int rank, size_t offset,
     return rma_get(&process_client, segment, rank, offset, dst, len);
 }
 
-KEEL_EXPORT keel_status keel_get_strong(keel_segment *segment, int rank, size_t offset, void *dst, size_t len)
+keel_status call_get(keel_segment *segment, int rank, size_t offset, void *dst, size_t len)
 {
-    track_touch(dst, len);
-    return rma_get_strong(&process_client, segment, rank, offset, dst, len);
+    return get(false, segment, rank, offset, dst, len);
 }
 
-KEEL_EXPORT keel_status keel_put_nb(keel_segment *segment, int rank, size_t offset, const void *src, size_t len,
-                                    keel_handle *handle)
+static __attribute__((noinline, cold)) keel_status get_by_table(keel_segment *segment, int rank, size_t offset,
+                                                                void *dst, size_t len)
 {
-    if (!near_bad_range(&process_client, segment, rank, offset, len) && src) {
+    return calls_now()->get(segment, rank, offset, dst, len);
+}
+
+KEEL_EXPORT keel_status keel_get(keel_segment *segment, int rank, size_t offset, void *dst, size_t len)
+{
+    return is_direct() ? get(true, segment, rank, offset, dst, len) : get_by_table(segment, rank, offset, dst, len);
+}
+
+static inline __attribute__((always_inline)) keel_status
+put_nb(bool ready, keel_segment *segment, int rank, size_t offset, const void *src, size_t len, keel_handle *handle)
+{
+    if (!bad(ready, segment, rank, offset, len) && src) {
         const struct near *n = &segment->near[rank];
         keel_status status;
         if (near_valid(n, &n->put_tag) && (status = rma_use_at_once(&process_client, handle)) != KEEL_OK)
@@ -57,10 +101,29 @@ KEEL_EXPORT keel_status keel_put_nb(keel_segment *segment, int rank, size_t offs
     return rma_start(&process_client, OP_PUT, segment, rank, offset, src, NULL, len, handle);
 }
 
-KEEL_EXPORT keel_status keel_get_nb(keel_segment *segment, int rank, size_t offset, void *dst, size_t len,
+keel_status call_put_nb(keel_segment *segment, int rank, size_t offset, const void *src, size_t len,
+                        keel_handle *handle)
+{
+    return put_nb(false, segment, rank, offset, src, len, handle);
+}
+
+static __attribute__((noinline, cold)) keel_status put_nb_by_table(keel_segment *segment, int rank, size_t offset,
+                                                                   const void *src, size_t len, keel_handle *handle)
+{
+    return calls_now()->put_nb(segment, rank, offset, src, len, handle);
+}
+
+KEEL_EXPORT keel_status keel_put_nb(keel_segment *segment, int rank, size_t offset, const void *src, size_t len,
                                     keel_handle *handle)
 {
-    if (!near_bad_range(&process_client, segment, rank, offset, len) && dst) {
+    return is_direct() ? put_nb(true, segment, rank, offset, src, len, handle)
+                       : put_nb_by_table(segment, rank, offset, src, len, handle);
+}
+
+static inline __attribute__((always_inline)) keel_status
+get_nb(bool ready, keel_segment *segment, int rank, size_t offset, void *dst, size_t len, keel_handle *handle)
+{
+    if (!bad(ready, segment, rank, offset, len) && dst) {
         const struct near *n = &segment->near[rank];
         keel_status status;
         if (near_valid(n, &n->get_tag) && (status = rma_use_at_once(&process_client, handle)) != KEEL_OK)
@@ -75,29 +138,53 @@ KEEL_EXPORT keel_status keel_get_nb(keel_segment *segment, int rank, size_t offs
     return rma_start(&process_client, OP_GET, segment, rank, offset, NULL, dst, len, handle);
 }
 
-KEEL_EXPORT keel_status keel_get_strong_nb(keel_segment *segment, int rank, size_t offset, void *dst, size_t len,
-                                           keel_handle *handle)
+keel_status call_get_nb(keel_segment *segment, int rank, size_t offset, void *dst, size_t len, keel_handle *handle)
+{
+    return get_nb(false, segment, rank, offset, dst, len, handle);
+}
+
+static __attribute__((noinline, cold)) keel_status get_nb_by_table(keel_segment *segment, int rank, size_t offset,
+                                                                   void *dst, size_t len, keel_handle *handle)
+{
+    return calls_now()->get_nb(segment, rank, offset, dst, len, handle);
+}
+
+KEEL_EXPORT keel_status keel_get_nb(keel_segment *segment, int rank, size_t offset, void *dst, size_t len,
+                                    keel_handle *handle)
+{
+    return is_direct() ? get_nb(true, segment, rank, offset, dst, len, handle)
+                       : get_nb_by_table(segment, rank, offset, dst, len, handle);
+}
+
+keel_status call_get_strong(keel_segment *segment, int rank, size_t offset, void *dst, size_t len)
+{
+    track_touch(dst, len);
+    return rma_get_strong(&process_client, segment, rank, offset, dst, len);
+}
+
+keel_status call_get_strong_nb(keel_segment *segment, int rank, size_t offset, void *dst, size_t len,
+                               keel_handle *handle)
 {
     track_touch(dst, len);
     return rma_start_strong(&process_client, segment, rank, offset, dst, len, handle);
 }
 
-KEEL_EXPORT keel_status keel_wait(keel_handle *handle)
+keel_status call_wait(keel_handle *handle)
 {
     return rma_wait(&process_client, handle);
 }
 
-KEEL_EXPORT keel_status keel_test(keel_handle *handle)
+keel_status call_test(keel_handle *handle)
 {
     return rma_test(&process_client, handle);
 }
 
-KEEL_EXPORT keel_status keel_fence(int rank)
+keel_status call_fence(int rank)
 {
     return rank < 0 ? process_client.ready ? KEEL_ERR_ARG : KEEL_ERR_STATE : rma_fence(&process_client, rank);
 }
 
-KEEL_EXPORT keel_status keel_fence_all(void)
+keel_status call_fence_all(void)
 {
     return rma_fence(&process_client, -1);
 }
@@ -123,24 +210,23 @@ static bool acc_near(keel_segment *segment, int rank, size_t offset, keel_type t
     return at;
 }
 
-KEEL_EXPORT keel_status keel_acc(keel_segment *segment, int rank, size_t offset, keel_type type, const void *scale,
-                                 const void *src, size_t n)
+keel_status call_acc(keel_segment *segment, int rank, size_t offset, keel_type type, const void *scale, const void *src,
+                     size_t n)
 {
     return acc_near(segment, rank, offset, type, scale, src, n)
                ? KEEL_OK
                : rma_acc(&process_client, segment, rank, offset, type, scale, src, n);
 }
 
-KEEL_EXPORT keel_status keel_acc_nb(keel_segment *segment, int rank, size_t offset, keel_type type, const void *scale,
-                                    const void *src, size_t n, keel_handle *handle)
+keel_status call_acc_nb(keel_segment *segment, int rank, size_t offset, keel_type type, const void *scale,
+                        const void *src, size_t n, keel_handle *handle)
 {
     return rma_acc_nb(&process_client, segment, rank, offset, type, scale, src, n, handle);
 }
 
-KEEL_EXPORT keel_status keel_acc_double(keel_segment *segment, int rank, size_t offset, double scale, const double *src,
-                                        size_t n)
+keel_status call_acc_double(keel_segment *segment, int rank, size_t offset, double scale, const double *src, size_t n)
 {
-    return keel_acc(segment, rank, offset, KEEL_DOUBLE, &scale, src, n);
+    return call_acc(segment, rank, offset, KEEL_DOUBLE, &scale, src, n);
 }
 
 KEEL_EXPORT size_t keel_type_size(keel_type type)
@@ -148,13 +234,13 @@ KEEL_EXPORT size_t keel_type_size(keel_type type)
     return arith_size(type);
 }
 
-KEEL_EXPORT keel_status keel_rmw(keel_segment *segment, int rank, size_t offset, keel_type type, keel_rmw_op op,
-                                 const void *operand, const void *expected, void *old)
+keel_status call_rmw(keel_segment *segment, int rank, size_t offset, keel_type type, keel_rmw_op op,
+                     const void *operand, const void *expected, void *old)
 {
     return rma_rmw(&process_client, segment, rank, offset, type, op, operand, expected, old);
 }
 
-KEEL_EXPORT keel_status keel_fetch_add(keel_segment *segment, int rank, size_t offset, int64_t add, int64_t *old)
+keel_status call_fetch_add(keel_segment *segment, int rank, size_t offset, int64_t add, int64_t *old)
 {
     uint8_t *at = near_shared(segment, rank, offset, sizeof add, sizeof add);
     if (!at)
@@ -165,8 +251,8 @@ KEEL_EXPORT keel_status keel_fetch_add(keel_segment *segment, int rank, size_t o
     return KEEL_OK;
 }
 
-KEEL_EXPORT keel_status keel_compare_swap(keel_segment *segment, int rank, size_t offset, int64_t expected,
-                                          int64_t desired, int64_t *old)
+keel_status call_compare_swap(keel_segment *segment, int rank, size_t offset, int64_t expected, int64_t desired,
+                              int64_t *old)
 {
     uint8_t *at = near_shared(segment, rank, offset, sizeof desired, sizeof desired);
     if (!at)
@@ -177,25 +263,24 @@ KEEL_EXPORT keel_status keel_compare_swap(keel_segment *segment, int rank, size_
     return KEEL_OK;
 }
 
-KEEL_EXPORT keel_status keel_signal(keel_segment *segment, int rank, size_t word, int64_t add)
+keel_status call_signal(keel_segment *segment, int rank, size_t word, int64_t add)
 {
-    keel_status status = keel_fetch_add(segment, rank, word, add, NULL);
+    keel_status status = call_fetch_add(segment, rank, word, add, NULL);
     if (status == KEEL_OK)
         signal_tell(&process_client, rank);
     return status;
 }
 
-KEEL_EXPORT keel_status keel_put_signal(keel_segment *segment, int rank, size_t offset, const void *src, size_t len,
-                                        size_t word, int64_t add)
+keel_status call_put_signal(keel_segment *segment, int rank, size_t offset, const void *src, size_t len, size_t word,
+                            int64_t add)
 {
     if (word % sizeof add || near_bad_range(&process_client, segment, rank, word, sizeof add))
         return process_client.ready ? KEEL_ERR_ARG : KEEL_ERR_STATE;
-    keel_status status = keel_put(segment, rank, offset, src, len);
-    return status == KEEL_OK ? keel_signal(segment, rank, word, add) : status;
+    keel_status status = call_put(segment, rank, offset, src, len);
+    return status == KEEL_OK ? call_signal(segment, rank, word, add) : status;
 }
 
-KEEL_EXPORT keel_status keel_wait_until(keel_segment *segment, size_t word, keel_compare how, int64_t value, int from,
-                                        int64_t *got)
+keel_status call_wait_until(keel_segment *segment, size_t word, keel_compare how, int64_t value, int from, int64_t *got)
 {
     return signal_wait(&process_client, segment, word, how, value, from, got);
 }

@@ -3,24 +3,25 @@
 #include <sys/mman.h>
 
 #include "runtime/base/export.h"
+#include "runtime/client/api/calls.h"
 #include "runtime/client/api/public_int.h"
 #include "runtime/client/job/process.h"
 #include "runtime/client/segment/segment.h"
 #include "runtime/client/segment/segment_group.h"
 #include "runtime/client/segment/segment_part.h"
 
-KEEL_EXPORT keel_status keel_segment_alloc(size_t bytes_per_rank, keel_redundancy redundancy, keel_segment **out)
+keel_status call_segment_alloc(size_t bytes_per_rank, keel_redundancy redundancy, keel_segment **out)
 {
     return segment_alloc(&process_client, bytes_per_rank, redundancy, out);
 }
 
-KEEL_EXPORT keel_status keel_segment_alloc_parts(const size_t *bytes, keel_redundancy redundancy, keel_segment **out)
+keel_status call_segment_alloc_parts(const size_t *bytes, keel_redundancy redundancy, keel_segment **out)
 {
     return segment_alloc_parts(&process_client, bytes, redundancy, out);
 }
 
-KEEL_EXPORT keel_status keel_segment_alloc_group(keel_group *group, const size_t *bytes, keel_redundancy redundancy,
-                                                 keel_segment **out)
+keel_status call_segment_alloc_group(keel_group *group, const size_t *bytes, keel_redundancy redundancy,
+                                     keel_segment **out)
 {
     keel_group *g = public_group_of(group);
     if (!g && out)
@@ -28,12 +29,12 @@ KEEL_EXPORT keel_status keel_segment_alloc_group(keel_group *group, const size_t
     return g ? segment_alloc_group(g, bytes, redundancy, out) : public_wrong();
 }
 
-KEEL_EXPORT keel_status keel_segment_describe(const keel_segment *segment, int rank, keel_segment_part *out)
+keel_status call_segment_describe(const keel_segment *segment, int rank, keel_segment_part *out)
 {
     return process_client.ready ? segment_describe(segment, rank, out) : KEEL_ERR_STATE;
 }
 
-KEEL_EXPORT keel_status keel_segment_attach(const keel_segment_part *part, keel_segment **out)
+keel_status call_segment_attach(const keel_segment_part *part, keel_segment **out)
 {
     if (process_client.ready)
         return segment_attach_part(&process_client, part, out);
@@ -42,41 +43,41 @@ KEEL_EXPORT keel_status keel_segment_attach(const keel_segment_part *part, keel_
     return KEEL_ERR_STATE;
 }
 
-KEEL_EXPORT keel_status keel_segment_free(keel_segment *segment)
+keel_status call_segment_free(keel_segment *segment)
 {
     return segment_free(&process_client, segment);
 }
 
-KEEL_EXPORT void *keel_address(keel_segment *segment, int rank)
+void *call_address(keel_segment *segment, int rank)
 {
     return process_client.ready ? segment_address(segment, rank) : NULL;
 }
 
-KEEL_EXPORT keel_status keel_locate(int rank, const void *address, keel_segment **segment, size_t *offset)
+keel_status call_locate(int rank, const void *address, keel_segment **segment, size_t *offset)
 {
     return segment_locate(&process_client, rank, address, segment, offset);
 }
 
-KEEL_EXPORT size_t keel_segment_bytes_per_rank(const keel_segment *segment)
+size_t call_segment_bytes_per_rank(const keel_segment *segment)
 {
     return segment && process_client.ready ? (size_t)segment->largest : 0;
 }
 
-KEEL_EXPORT size_t keel_segment_bytes(const keel_segment *segment, int rank)
+size_t call_segment_bytes(const keel_segment *segment, int rank)
 {
     return segment && process_client.ready && rank >= 0 && rank < process_client.size
                ? (size_t)segment->part_bytes[rank]
                : 0;
 }
 
-KEEL_EXPORT keel_redundancy keel_segment_redundancy(const keel_segment *segment)
+keel_redundancy call_segment_redundancy(const keel_segment *segment)
 {
     return segment && process_client.ready ? segment->redundancy : KEEL_REDUNDANCY_NONE;
 }
 
 static_assert((int)KEEL_COPIES_MAX == (int)COPIES_MAX, "a part has as many copies");
 
-KEEL_EXPORT keel_status keel_segment_copies(const keel_segment *segment, int rank, int nodes[KEEL_COPIES_MAX], int *n)
+keel_status call_segment_copies(const keel_segment *segment, int rank, int nodes[KEEL_COPIES_MAX], int *n)
 {
     return process_client.ready ? segment_copies(segment, rank, nodes, n) : KEEL_ERR_STATE;
 }

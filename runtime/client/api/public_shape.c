@@ -1,5 +1,5 @@
 /* The public strided and vector calls, and those on handles, on the process's instance. */
-#include "runtime/base/export.h"
+#include "runtime/client/api/calls.h"
 #include "runtime/client/job/process.h"
 #include "runtime/client/op/rma.h"
 #include "runtime/client/op/shaped.h"
@@ -30,100 +30,95 @@ static void touch_pieces(const keel_piece *pieces, size_t n)
             track_touch(pieces[i].local, pieces[i].len);
 }
 
-KEEL_EXPORT keel_status keel_put_strided(keel_segment *segment, int rank, size_t offset, const void *src,
-                                         const keel_strided *shape)
+keel_status call_put_strided(keel_segment *segment, int rank, size_t offset, const void *src, const keel_strided *shape)
 {
     return shaped_strided(&process_client, &put_blocking, segment, rank, offset, src, shape);
 }
 
-KEEL_EXPORT keel_status keel_put_strided_nb(keel_segment *segment, int rank, size_t offset, const void *src,
-                                            const keel_strided *shape, keel_handle *handle)
+keel_status call_put_strided_nb(keel_segment *segment, int rank, size_t offset, const void *src,
+                                const keel_strided *shape, keel_handle *handle)
 {
     const struct shaped how = {.kind = OP_PUT, .handle = handle};
     return shaped_strided(&process_client, &how, segment, rank, offset, src, shape);
 }
 
-KEEL_EXPORT keel_status keel_get_strided(keel_segment *segment, int rank, size_t offset, void *dst,
-                                         const keel_strided *shape)
+keel_status call_get_strided(keel_segment *segment, int rank, size_t offset, void *dst, const keel_strided *shape)
 {
     touch_shape(dst, shape);
     return shaped_strided(&process_client, &get_blocking, segment, rank, offset, dst, shape);
 }
 
-KEEL_EXPORT keel_status keel_get_strided_nb(keel_segment *segment, int rank, size_t offset, void *dst,
-                                            const keel_strided *shape, keel_handle *handle)
+keel_status call_get_strided_nb(keel_segment *segment, int rank, size_t offset, void *dst, const keel_strided *shape,
+                                keel_handle *handle)
 {
     const struct shaped how = {.kind = OP_GET, .handle = handle};
     touch_shape(dst, shape);
     return shaped_strided(&process_client, &how, segment, rank, offset, dst, shape);
 }
 
-KEEL_EXPORT keel_status keel_acc_strided(keel_segment *segment, int rank, size_t offset, keel_type type,
-                                         const void *scale, const void *src, const keel_strided *shape)
+keel_status call_acc_strided(keel_segment *segment, int rank, size_t offset, keel_type type, const void *scale,
+                             const void *src, const keel_strided *shape)
 {
     const struct shaped how = {.kind = OP_ACC, .type = type, .scale = scale, .blocks = true};
     return shaped_strided(&process_client, &how, segment, rank, offset, src, shape);
 }
 
-KEEL_EXPORT keel_status keel_acc_strided_nb(keel_segment *segment, int rank, size_t offset, keel_type type,
-                                            const void *scale, const void *src, const keel_strided *shape,
-                                            keel_handle *handle)
+keel_status call_acc_strided_nb(keel_segment *segment, int rank, size_t offset, keel_type type, const void *scale,
+                                const void *src, const keel_strided *shape, keel_handle *handle)
 {
     const struct shaped how = {.kind = OP_ACC, .type = type, .scale = scale, .handle = handle};
     return shaped_strided(&process_client, &how, segment, rank, offset, src, shape);
 }
 
-KEEL_EXPORT keel_status keel_put_vector(keel_segment *segment, int rank, const keel_piece *pieces, size_t n)
+keel_status call_put_vector(keel_segment *segment, int rank, const keel_piece *pieces, size_t n)
 {
     return shaped_vector(&process_client, &put_blocking, segment, rank, pieces, n);
 }
 
-KEEL_EXPORT keel_status keel_put_vector_nb(keel_segment *segment, int rank, const keel_piece *pieces, size_t n,
-                                           keel_handle *handle)
+keel_status call_put_vector_nb(keel_segment *segment, int rank, const keel_piece *pieces, size_t n, keel_handle *handle)
 {
     const struct shaped how = {.kind = OP_PUT, .handle = handle};
     return shaped_vector(&process_client, &how, segment, rank, pieces, n);
 }
 
-KEEL_EXPORT keel_status keel_get_vector(keel_segment *segment, int rank, const keel_piece *pieces, size_t n)
+keel_status call_get_vector(keel_segment *segment, int rank, const keel_piece *pieces, size_t n)
 {
     touch_pieces(pieces, n);
     return shaped_vector(&process_client, &get_blocking, segment, rank, pieces, n);
 }
 
-KEEL_EXPORT keel_status keel_get_vector_nb(keel_segment *segment, int rank, const keel_piece *pieces, size_t n,
-                                           keel_handle *handle)
+keel_status call_get_vector_nb(keel_segment *segment, int rank, const keel_piece *pieces, size_t n, keel_handle *handle)
 {
     const struct shaped how = {.kind = OP_GET, .handle = handle};
     touch_pieces(pieces, n);
     return shaped_vector(&process_client, &how, segment, rank, pieces, n);
 }
 
-KEEL_EXPORT keel_status keel_acc_vector(keel_segment *segment, int rank, keel_type type, const void *scale,
-                                        const keel_piece *pieces, size_t n)
+keel_status call_acc_vector(keel_segment *segment, int rank, keel_type type, const void *scale,
+                            const keel_piece *pieces, size_t n)
 {
     const struct shaped how = {.kind = OP_ACC, .type = type, .scale = scale, .blocks = true};
     return shaped_vector(&process_client, &how, segment, rank, pieces, n);
 }
 
-KEEL_EXPORT keel_status keel_acc_vector_nb(keel_segment *segment, int rank, keel_type type, const void *scale,
-                                           const keel_piece *pieces, size_t n, keel_handle *handle)
+keel_status call_acc_vector_nb(keel_segment *segment, int rank, keel_type type, const void *scale,
+                               const keel_piece *pieces, size_t n, keel_handle *handle)
 {
     const struct shaped how = {.kind = OP_ACC, .type = type, .scale = scale, .handle = handle};
     return shaped_vector(&process_client, &how, segment, rank, pieces, n);
 }
 
-KEEL_EXPORT keel_status keel_handle_aggregate(keel_handle *handle)
+keel_status call_handle_aggregate(keel_handle *handle)
 {
     return rma_aggregate(&process_client, handle);
 }
 
-KEEL_EXPORT keel_status keel_wait_all(keel_handle *handles, size_t n)
+keel_status call_wait_all(keel_handle *handles, size_t n)
 {
     return rma_wait_all(&process_client, handles, n);
 }
 
-KEEL_EXPORT keel_status keel_wait_any(keel_handle *handles, size_t n, size_t *which)
+keel_status call_wait_any(keel_handle *handles, size_t n, size_t *which)
 {
     return rma_wait_any(&process_client, handles, n, which);
 }

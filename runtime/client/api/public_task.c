@@ -1,5 +1,5 @@
 /* The public calls of keel/task.h, on the process's instance. */
-#include "runtime/base/export.h"
+#include "runtime/client/api/calls.h"
 #include "runtime/client/api/living.h"
 #include "runtime/client/api/public_int.h"
 #include "runtime/client/job/process.h"
@@ -11,7 +11,7 @@ static keel_taskpool *pool_of(const keel_taskpool *number)
     return living_find(number, LIVING_POOL);
 }
 
-KEEL_EXPORT keel_status keel_taskpool_create(int64_t count, keel_taskpool **out)
+keel_status call_taskpool_create(int64_t count, keel_taskpool **out)
 {
     void *number = out ? living_take(LIVING_POOL) : NULL;
     keel_taskpool *made = NULL;
@@ -25,7 +25,7 @@ KEEL_EXPORT keel_status keel_taskpool_create(int64_t count, keel_taskpool **out)
     return status;
 }
 
-KEEL_EXPORT keel_status keel_taskpool_free(keel_taskpool *pool)
+keel_status call_taskpool_free(keel_taskpool *pool)
 {
     keel_taskpool *p = pool_of(pool);
     if (pool && !p)
@@ -37,19 +37,19 @@ KEEL_EXPORT keel_status keel_taskpool_free(keel_taskpool *pool)
     return status;
 }
 
-KEEL_EXPORT keel_status keel_taskpool_reset(keel_taskpool *pool)
+keel_status call_taskpool_reset(keel_taskpool *pool)
 {
     keel_taskpool *p = pool_of(pool);
     return p ? taskpool_reset(&process_client, p) : public_wrong();
 }
 
-KEEL_EXPORT keel_status keel_task_next(keel_taskpool *pool, int64_t *task)
+keel_status call_task_next(keel_taskpool *pool, int64_t *task)
 {
     keel_taskpool *p = pool_of(pool);
     return p ? task_next(&process_client, p, task) : public_wrong();
 }
 
-KEEL_EXPORT keel_status keel_task_commit(keel_taskpool *pool, int64_t task)
+keel_status call_task_commit(keel_taskpool *pool, int64_t task)
 {
     keel_taskpool *p = pool_of(pool);
     return p ? task_commit(&process_client, p, task) : public_wrong();

@@ -18,6 +18,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/env.h"
 #include "runtime/base/export.h"
+#include "runtime/client/api/calls.h"
 #include "runtime/base/fault.h"
 #include "runtime/base/log.h"
 #include "runtime/base/refusal.h"
@@ -583,7 +584,7 @@ KEEL_EXPORT keel_status keel_init_over(const struct keel_exchange *e)
     return sodium_init() < 0 ? KEEL_ERR_SYSTEM : init_over(e);
 }
 
-KEEL_EXPORT keel_status keel_finalize(void)
+keel_status call_finalize(void)
 {
     if (atomic_load(&forked))
         return KEEL_ERR_STATE;
@@ -632,7 +633,7 @@ KEEL_EXPORT int keel_size(void)
     return process_client.size;
 }
 
-KEEL_EXPORT int keel_rank_node(int rank)
+int call_rank_node(int rank)
 {
     if (!process_client.page || rank < 0 || rank >= process_client.size)
         return -1;
@@ -640,12 +641,12 @@ KEEL_EXPORT int keel_rank_node(int rank)
                           32);
 }
 
-KEEL_EXPORT bool keel_rank_alive(int rank)
+bool call_rank_alive(int rank)
 {
-    return keel_rank_node(rank) >= 0;
+    return call_rank_node(rank) >= 0;
 }
 
-KEEL_EXPORT uint64_t keel_view_epoch(void)
+uint64_t call_view_epoch(void)
 {
     return process_client.page ? atomic_load_explicit(&process_client.page->epoch, memory_order_acquire) : 0;
 }
@@ -655,7 +656,7 @@ KEEL_EXPORT bool keel_restarted(void)
     return process_client.restarted;
 }
 
-KEEL_EXPORT keel_status keel_resume(uint64_t *collectives)
+keel_status call_resume(uint64_t *collectives)
 {
     if (!process_client.ready)
         return KEEL_ERR_STATE;
@@ -666,12 +667,12 @@ KEEL_EXPORT keel_status keel_resume(uint64_t *collectives)
     return KEEL_OK;
 }
 
-KEEL_EXPORT uint64_t keel_collective_count(void)
+uint64_t call_collective_count(void)
 {
     return process_client.collectives;
 }
 
-KEEL_EXPORT keel_status keel_event(const char *name, int64_t number, const char *text)
+keel_status call_event(const char *name, int64_t number, const char *text)
 {
     if (!process_client.ready)
         return KEEL_ERR_STATE;

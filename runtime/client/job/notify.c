@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "runtime/base/export.h"
+#include "runtime/client/api/calls.h"
 #include "runtime/base/log.h"
 #include "runtime/client/job/failure.h"
 #include "runtime/client/job/notify.h"
@@ -223,23 +224,22 @@ KEEL_EXPORT const char *keel_verdict_name(keel_verdict verdict)
     return failure_verdict_name(verdict);
 }
 
-KEEL_EXPORT int keel_node_count(void)
+int call_node_count(void)
 {
     return process_client.page ? (int)atomic_load_explicit(&process_client.page->next_id, memory_order_acquire) : 0;
 }
 
-KEEL_EXPORT keel_status keel_node_status(int node, int timeout_ms, keel_verdict *verdict)
+keel_status call_node_status(int node, int timeout_ms, keel_verdict *verdict)
 {
     return process_client.ready ? failure_node_status(&process_client, node, timeout_ms, verdict) : KEEL_ERR_STATE;
 }
 
-KEEL_EXPORT keel_status keel_rank_status(int rank, int timeout_ms, keel_verdict *verdict)
+keel_status call_rank_status(int rank, int timeout_ms, keel_verdict *verdict)
 {
     return process_client.ready ? failure_rank_status(&process_client, rank, timeout_ms, verdict) : KEEL_ERR_STATE;
 }
 
-KEEL_EXPORT keel_status keel_failures(uint64_t since_epoch, keel_failure *out, size_t max, size_t *count,
-                                      uint64_t *epoch)
+keel_status call_failures(uint64_t since_epoch, keel_failure *out, size_t max, size_t *count, uint64_t *epoch)
 {
     eventfd_t writes;
     uint64_t until;
@@ -266,7 +266,7 @@ KEEL_EXPORT int keel_failure_fd(void)
     return fd;
 }
 
-KEEL_EXPORT keel_status keel_on_failure(void (*callback)(const keel_failure *failure, void *arg), void *arg)
+keel_status call_on_failure(void (*callback)(const keel_failure *failure, void *arg), void *arg)
 {
     pthread_mutex_lock(&notify.lock);
     keel_status status = start();
@@ -281,7 +281,7 @@ KEEL_EXPORT keel_status keel_on_failure(void (*callback)(const keel_failure *fai
     return status;
 }
 
-KEEL_EXPORT keel_status keel_links(keel_link *out, size_t max, size_t *count)
+keel_status call_links(keel_link *out, size_t max, size_t *count)
 {
     return process_client.ready ? failure_links(&process_client, out, max, count) : KEEL_ERR_STATE;
 }

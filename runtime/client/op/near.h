@@ -15,10 +15,14 @@ struct near {
     _Atomic(uint8_t *) base;
 };
 
+static inline bool near_outside(const struct client *c, const keel_segment *s, int rank, size_t offset, size_t len)
+{
+    return !s || rank < 0 || rank >= c->size || len > s->part_bytes[rank] || offset > s->part_bytes[rank] - len;
+}
+
 static inline bool near_bad_range(const struct client *c, const keel_segment *s, int rank, size_t offset, size_t len)
 {
-    return !s || !c->ready || rank < 0 || rank >= c->size || len > s->part_bytes[rank] ||
-           offset > s->part_bytes[rank] - len;
+    return !c->ready || near_outside(c, s, rank, offset, len);
 }
 
 static inline bool near_valid(const struct near *n, const uint64_t *wanted)

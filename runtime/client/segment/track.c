@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "runtime/base/export.h"
+#include "runtime/client/api/calls.h"
 #include "runtime/client/job/process.h"
 #include "runtime/client/segment/segment.h"
 #include "runtime/client/segment/track.h"
@@ -163,7 +163,7 @@ static bool node_has_any(const struct client *c, const keel_segment *s)
     return r < c->size;
 }
 
-KEEL_EXPORT keel_status keel_segment_track(keel_segment *segment)
+keel_status call_segment_track(keel_segment *segment)
 {
     struct client *c = &process_client;
     if (!c->ready || !segment || segment->retired)
@@ -219,19 +219,19 @@ static keel_status flush(const keel_segment *segment, bool neighbours)
     return status;
 }
 
-KEEL_EXPORT keel_status keel_update_flush(keel_segment *segment)
+keel_status call_update_flush(keel_segment *segment)
 {
     return flush(segment, false);
 }
 
-KEEL_EXPORT keel_status keel_update_flush_all(keel_segment *segment)
+keel_status call_update_flush_all(keel_segment *segment)
 {
     return flush(segment, true);
 }
 
 /* ---- updates that the program tells of ---- */
 
-KEEL_EXPORT keel_status keel_update_begin(keel_segment *segment, size_t offset, size_t len, void **address)
+keel_status call_update_begin(keel_segment *segment, size_t offset, size_t len, void **address)
 {
     uint8_t *at;
     keel_status status = update_begin(&process_client, segment, offset, len, &at);
@@ -240,7 +240,7 @@ KEEL_EXPORT keel_status keel_update_begin(keel_segment *segment, size_t offset, 
     return status;
 }
 
-KEEL_EXPORT keel_status keel_update_end(keel_segment *segment, size_t offset, size_t len)
+keel_status call_update_end(keel_segment *segment, size_t offset, size_t len)
 {
     return update_end(&process_client, segment, offset, len);
 }
