@@ -29,6 +29,7 @@
 #include "runtime/client/op/handle.h"
 #include "runtime/client/api/living.h"
 #include "runtime/client/api/public_int.h"
+#include "runtime/client/api/trace.h"
 #include "runtime/client/job/needs.h"
 #include "runtime/client/job/notify.h"
 #include "runtime/client/job/process.h"
@@ -438,6 +439,7 @@ static void in_child(void)
     process_client.lock = process.control_lock = unlocked;
     notify_forget();
     living_forget();
+    trace_forget();
     close(process.control_fd);
     process.control_fd = -1;
 }
@@ -506,6 +508,8 @@ static keel_status begin(int keel_fd)
         (void)tell(NULL, &here);
     if (process_client.ready)
         needs_begin();
+    if (process_client.ready)
+        trace_begin(process_client.rank);
     return status;
 }
 

@@ -1,0 +1,49 @@
+"""KEEL_TRACE_CALLS: each call that the program makes is counted once, with its errors and its time; without it no file is made."""
+import collections
+import os
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../lib"))
+import keeltest
+from keeltest import run
+
+PROGRAM = os.environ["KEEL_TRACED"]
+FAR = ["--silence", "600s", "--stopped", "never"]
+CALLS = {  # as traced.c makes them: how often, and with how many errors
+    "keel_segment_alloc": (1, 0), "keel_put": (11, 1), "keel_put_signal": (1, 0), "keel_message_test": (1, 0), "keel_group_agree": (1, 0),
+    "keel_rank_alive": (1, 0), "keel_barrier": (2, 0), "keel_finalize": (1, 0)}
+
+
+def traced(*args, ranks=2, nodes=2):
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "calls")
+        code, _, err = run(FAR + ["-n", str(ranks), "--nodes", str(nodes), PROGRAM, *args], env={"KEEL_TRACE_CALLS": path})
+        assert code == 0 and not err, (code, err)
+        with open(path, encoding="utf-8") as f:
+            rows = [line.split("\t") for line in f.read().splitlines()]
+    found = collections.defaultdict(dict)
+    for rank, call, calls, errors, seconds, longest in rows:
+        assert call not in found[rank], (rank, call)
+        assert 0 < float(longest) <= float(seconds), (rank, call, seconds, longest)
+        found[rank][call] = (int(calls), int(errors))
+    return found
+
+
+def test_each_rank_once():
+    assert traced() == {"0": CALLS, "1": CALLS}
+    assert traced(ranks=3, nodes=1) == {"0": CALLS, "1": CALLS, "2": CALLS}
+
+
+def test_an_end_without_keel_finalize():
+    calls = {name: n for name, n in CALLS.items() if name != "keel_finalize"}
+    assert traced("exit", ranks=1, nodes=1) == {"0": calls}
+
+
+def test_a_file_that_cannot_be_written():
+    code, _, err = run(FAR + ["-n", "1", PROGRAM], env={"KEEL_TRACE_CALLS": "/nowhere/calls"})
+    assert code == 0 and "KEEL_TRACE_CALLS: /nowhere/calls cannot be written" in err, (code, err)
+
+
+if __name__ == "__main__":
+    keeltest.main(globals())
