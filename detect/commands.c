@@ -73,7 +73,7 @@ void helper_submit(struct helper *h, const struct view_event *event)
 void helper_prepared(struct helper *h, uint64_t proposal, uint64_t value)
 {
     struct order c = {.kind = CMD_PREPARED, .proposal = proposal, .value = value};
-    if (runs_here == h) /* the usual case, from within the callback: no detour */
+    if (runs_here == h) /* the usual case, from within the callback: no way round */
         carry_out(h, &c);
     else
         enqueue(h, &c);

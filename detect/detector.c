@@ -12,7 +12,7 @@
  *                                      +-----> ANSWERS <----- SUSPECT ----> verdict: dead
  *                                                 |  ^  silence   ^  |
  *                                                 |  |            |  | indirect signs only
- *                                                 |  +--------- DETOUR <-+   (link broken, the node lives)
+ *                                                 |  +--------- BEYOND <-+   (link broken, the node lives)
  *                                                 v   direct
  *                                              (none) when the heartbeat moves again
  *
@@ -23,14 +23,14 @@
  *   CHECK    direct sign of life                                 ANSWERS
  *   CHECK    late_ns / 2 without one, connection broken          SUSPECT
  *   SUSPECT  direct sign of life                                 ANSWERS  (cleared)
- *   SUSPECT  only indirect signs, for late_ns                    DETOUR   (link broken)
+ *   SUSPECT  only indirect signs, for late_ns                    BEYOND   (link broken)
  *   SUSPECT  no sign of it nor of its host's kernel for its limit, majority of voters agrees: dead: silent
  *   SUSPECT  its host answers, majority, waited for for stopped_ns  dead: hung
  *   ANSWERS  late_ns without a direct sign                       SUSPECT
  *   ANSWERS  heartbeat read but still, waited for for stopped_ns  dead: hung
- *   DETOUR   direct sign                                         ANSWERS  (link works)
- *   DETOUR   late_ns without any sign                            SUSPECT
- *   DETOUR   majority of voters cannot reach it for two limits   dead: unreachable
+ *   BEYOND   direct sign                                         ANSWERS  (link works)
+ *   BEYOND   late_ns without any sign                            SUSPECT
+ *   BEYOND   majority of voters cannot reach it for two limits   dead: unreachable
  *   any      refused                                             dead: refused (certain)
  *
  * The limits: patience.c. */
@@ -60,9 +60,9 @@ __attribute__((unused)) static bool move_is_legal(enum target_state from, enum t
     static const unsigned char legal[] = {
         [TARGET_DUTY] = 1 << TARGET_CHECK | 1 << TARGET_SUSPECT,
         [TARGET_CHECK] = 1 << TARGET_ANSWERS | 1 << TARGET_SUSPECT,
-        [TARGET_SUSPECT] = 1 << TARGET_ANSWERS | 1 << TARGET_DETOUR,
+        [TARGET_SUSPECT] = 1 << TARGET_ANSWERS | 1 << TARGET_BEYOND,
         [TARGET_ANSWERS] = 1 << TARGET_SUSPECT | 1 << TARGET_DUTY,
-        [TARGET_DETOUR] = 1 << TARGET_ANSWERS | 1 << TARGET_SUSPECT,
+        [TARGET_BEYOND] = 1 << TARGET_ANSWERS | 1 << TARGET_SUSPECT,
     };
     return legal[from] >> to & 1;
 }
@@ -87,7 +87,7 @@ static void set_state(struct member *m, struct target *tg, enum target_state to,
         tg->how_told = 0;
         linkmap_doubted(m, tg->node);
         member_note(m, MEMBER_REPORT_SUSPECT, tg->node, MEMBER_ALIVE, m->epoch, text);
-    } else if (to == TARGET_DETOUR) {
+    } else if (to == TARGET_BEYOND) {
         linkmap_broken(m, tg->node);
     } else if (to == TARGET_ANSWERS && from != TARGET_CHECK) {
         tg->n_voters = tg->n_mute = 0;
@@ -122,9 +122,7 @@ void detector_forget(struct member *m, int node)
     struct target *tg = target_find(m, node);
     if (tg)
         *tg = m->targets[--m->n_targets];
-    for (int i = 0; i < DETOURS; i++)
-        if (m->detours[i].node == node || m->detours[i].via == node)
-            m->detours[i].node = -1;
+    relays_forget(&m->relays, node);
     linkmap_forget(m, node);
 }
 
@@ -251,7 +249,7 @@ void member_broken(struct member *m, int node, uint64_t now)
         w->posted = 0;
     struct target *tg = target_find(m, node);
     if (!m->halted && is_live(m, node)) {
-        if (tg && (tg->state == TARGET_ANSWERS || tg->state == TARGET_DETOUR) && since(m, tg->next_probe) > 0) {
+        if (tg && (tg->state == TARGET_ANSWERS || tg->state == TARGET_BEYOND) && since(m, tg->next_probe) > 0) {
             tg->next_probe = m->t + PROBE_GAP_MAX;
             m->ops.probe(m->ops.user, node);
         } else {
@@ -455,6 +453,13 @@ bool target_host_answers(const struct member *m, const struct target *tg)
     return host > target_sign(m, tg) && since(m, host) < 4 * m->p.late_ns;
 }
 
+void detector_clear_relay(struct member *m, int node)
+{
+    const struct target *tg = target_find(m, node);
+    if (!tg || tg->state != TARGET_BEYOND) /* else it reaches us, but what we send does not arrive */
+        relays_clear(&m->relays, node);
+}
+
 void detector_note_late(struct member *m, int node, uint64_t late)
 {
     struct target *tg = target_find(m, node);
@@ -532,7 +537,7 @@ static bool target_judge(struct member *m, struct target *tg)
         if (direct) {
             set_state(m, tg, TARGET_ANSWERS, "answers pings");
         } else if (is_beyond(m, tg)) {
-            set_state(m, tg, TARGET_DETOUR, "only others reach it");
+            set_state(m, tg, TARGET_BEYOND, "only others reach it");
         } else if (majority && vote_is_dark(m, tg) && m->t >= target_host_sign(m, tg) + patience_silent(m, tg, &why)) {
             return !verdict(m, tg, MEMBER_SILENT, "no answer to reads, direct and indirect pings, nor from its host");
         } else if (majority && target_host_sign(m, tg) > sign && patience_is_over(m, tg, sign)) {
@@ -553,7 +558,7 @@ static bool target_judge(struct member *m, struct target *tg)
             set_state(m, tg, TARGET_DUTY, NULL);
         }
         break;
-    case TARGET_DETOUR:
+    case TARGET_BEYOND:
         if (direct)
             set_state(m, tg, TARGET_ANSWERS, "answers pings");
         else if (since(m, tg->last_indirect) >= p->late_ns)
@@ -610,7 +615,7 @@ static void target_act(struct member *m, struct target *tg)
         tg->probe_gap = slower(tg->probe_gap, urgent ? PROBE_GAP_MAX : later(PROBE_GAP_MAX, PINGS_SLOW * m->p.ping_ns));
         m->ops.probe(m->ops.user, tg->node);
     }
-    if ((tg->state == TARGET_SUSPECT || tg->state == TARGET_DETOUR) && m->t >= tg->next_panel) {
+    if ((tg->state == TARGET_SUSPECT || tg->state == TARGET_BEYOND) && m->t >= tg->next_panel) {
         vote_ask(m, tg);
         tg->panel_gap = urgent ? m->p.ping_ns : slower(tg->panel_gap, PINGS_SLOW * m->p.ping_ns);
         tg->next_panel = m->t + tg->panel_gap;
@@ -665,7 +670,7 @@ uint64_t detector_deadline(const struct member *m)
         sooner(&d, tg->next_ping);
         if (tg->state == TARGET_CHECK)
             sooner(&d, tg->since + p->late_ns / 2);
-        if (tg->state == TARGET_SUSPECT || tg->state == TARGET_DETOUR)
+        if (tg->state == TARGET_SUSPECT || tg->state == TARGET_BEYOND)
             sooner(&d, tg->next_panel);
         if (tg->state == TARGET_SUSPECT) {
             enum member_why why;

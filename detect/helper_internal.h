@@ -153,7 +153,7 @@ void meet_born(struct helper *h, int node, uint32_t incarnation);
 void meet_end(struct helper *h);
 
 /* commands.c */
-/* By h's thread, at its beginning: what it asks of itself from now on makes no detour. */
+/* By h's thread, at its beginning: what it asks of itself from now on makes no way round. */
 void helper_commands_here(struct helper *h);
 bool helper_take_commands(struct helper *h); /* false: nothing was there */
 void helper_drop_commands(struct helper *h); /* at the end: nobody takes them any more */

@@ -99,8 +99,7 @@ struct member *member_create(const struct member_params *params, const struct me
     m->deadline = now;
     rng_seed(&m->rng, params->seed * 1000003u + (uint64_t)params->self);
     member_put(m, &m->seen, params->self);
-    for (int i = 0; i < DETOURS; i++)
-        m->detours[i].node = m->detours[i].via = -1;
+    relays_init(&m->relays);
     m->round.next_resend = NEVER;
     m->leading = params->self == 0; /* ballot 0 belongs to node 0 and is promised by all */
     m->report.rto = params->rto_ns;
@@ -308,11 +307,7 @@ void member_post_direct(struct member *m, int to, struct datagram *msg)
 
 void member_post(struct member *m, int to, struct datagram *msg)
 {
-    int via = to;
-    for (int i = 0; i < DETOURS; i++)
-        if (m->detours[i].node == to)
-            via = m->detours[i].via;
-    post(m, to, via, msg);
+    post(m, to, relays_via(&m->relays, to), msg);
 }
 
 /* For somebody who cannot reach `dst` itself. One hop only. */
@@ -347,10 +342,10 @@ static void receive(struct member *m, int from, const struct datagram *msg)
         return;
     }
     if (msg->hops) {
-        detector_set_detour(m, msg->src, from);
+        relays_set(&m->relays, msg->src, from);
         detector_sign_of_life_relayed(m, msg->src);
     } else {
-        detector_clear_detour(m, msg->src);
+        detector_clear_relay(m, msg->src);
         detector_sign_of_life(m, msg->src, 0);
     }
     detector_note_late(m, msg->src, patience_published(msg->late));

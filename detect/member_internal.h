@@ -3,7 +3,8 @@
  *   member.c     entry points, the inner clock, queries
  *   watch.c      heartbeat reads
  *   detector.c   suspects, pings, verdicts
- *   vote.c       votes of others, ways around
+ *   vote.c       votes of others
+ *   relays.c     ways around broken links
  *   contact.c    the check of one's own contact
  *   patience.c   how long silence is waited out
  *   topology.c   who reads whom
@@ -25,13 +26,14 @@
 #include "detect/idset.h"
 #include "detect/member.h"
 #include "detect/datagram.h"
+#include "detect/relays.h"
 #include "runtime/base/bitset.h"
 #include "runtime/base/rng.h"
 
 #define NEVER UINT64_MAX
 /* Open at once before nodes behind a suspect are no longer looked at; so many more with each verdict; and never more. */
 enum { DOUBTS = 8, DOUBTS_VERDICT = 4, DOUBTS_MAX = 1024, WIDENED_MAX = 7 };
-enum { VOTERS_MAX = 8, WATCH_MAX = MEMBER_WATCHES_MAX, DETOURS = 16, FANOUT = 8, PIECES_MAX = 32, DIRECT_MAX = 64 };
+enum { VOTERS_MAX = 8, WATCH_MAX = MEMBER_WATCHES_MAX, FANOUT = 8, PIECES_MAX = 32, DIRECT_MAX = 64 };
 enum { PINGS_SLOW = 3 }; /* times ping_ns: between questions about one on whom no verdict is near */
 enum { PROBE_GAP_MIN = 1000000, PROBE_GAP_MAX = 32000000, CHECK_GAP_MIN = 4000000 };
 enum { SAMPLE_MAX = 24 }; /* members asked whether this side is the larger one */
@@ -52,7 +54,7 @@ struct watch {
     uint32_t latency[MEMBER_LATENCY_BUCKETS];
 };
 
-enum target_state { TARGET_DUTY, TARGET_CHECK, TARGET_SUSPECT, TARGET_ANSWERS, TARGET_DETOUR };
+enum target_state { TARGET_DUTY, TARGET_CHECK, TARGET_SUSPECT, TARGET_ANSWERS, TARGET_BEYOND };
 
 /* A node that this one has doubts about, or pings because another asked for a vote. */
 struct target {
@@ -98,10 +100,6 @@ struct link_word {
     uint64_t works_since;
     uint64_t tell_at; /* again, though nothing changed */
     int tells_left;   /* so often; an own broken one is told as long as it is broken */
-};
-
-struct detour {
-    int node, via; /* node -1: free */
 };
 
 /* Do we still hear a majority? Pings everybody until it is clear. */
@@ -246,8 +244,7 @@ struct member {
     int widened;  /* so often has the room for doubts doubled since then */
     struct link_word *links;
     int n_links, cap_links;
-    struct detour detours[DETOURS];
-    int next_detour;
+    struct relays relays;
     struct contact_check contact;
     bool cut_told;                        /* that we hear too few */
     uint64_t refused_since, refused_last; /* verdicts not passed, because no quorum would be left */
@@ -309,7 +306,7 @@ void member_halt(struct member *m, const char *reason);
 void member_note(struct member *m, enum member_report_kind kind, int node, enum member_evidence evidence,
                  uint64_t epoch, const char *text);
 void member_note_answer(struct member *m, int node, uint64_t asked);
-/* Fills in the header; goes around a broken link where a detour is known. */
+/* Fills in the header; goes around a broken link where a relay is known. */
 void member_post(struct member *m, int to, struct datagram *msg);
 void member_post_direct(struct member *m, int to, struct datagram *msg); /* never around */
 bool grow(void **array, int *cap, int need, size_t size);                /* false: out of memory */
@@ -410,8 +407,7 @@ void detector_note_absence(struct member *m);
 void detector_sign_of_life(struct member *m, int node, uint64_t began);
 void detector_sign_of_life_relayed(struct member *m, int node);
 void detector_note_late(struct member *m, int node, uint64_t late); /* it was so late of late, it says */
-void detector_set_detour(struct member *m, int node, int via);
-void detector_clear_detour(struct member *m, int node); /* a message came the direct way */
+void detector_clear_relay(struct member *m, int node);              /* a message came the direct way */
 void detector_receive(struct member *m, const struct datagram *msg);
 void detector_no_quorum(struct member *m);
 void detector_forget(struct member *m, int node);

@@ -279,14 +279,14 @@ bool member_doubt(const struct member *m, int node, struct member_doubt *out)
     const struct target *tg = NULL;
     for (int i = 0; i < m->n_targets && !tg; i++)
         if (m->targets[i].node == node &&
-            (m->targets[i].state == TARGET_SUSPECT || m->targets[i].state == TARGET_DETOUR))
+            (m->targets[i].state == TARGET_SUSPECT || m->targets[i].state == TARGET_BEYOND))
             tg = &m->targets[i];
     if (!tg)
         return false;
     uint64_t sign = target_sign(m, tg), host = target_host_sign(m, tg), waited = patience_waited_since(m, node);
     bool host_answers = target_host_answers(m, tg);
     *out = (struct member_doubt){.node = node, .since_ns = sign + m->blind, .waited_for = waited != NEVER};
-    if (tg->state == TARGET_DETOUR) {
+    if (tg->state == TARGET_BEYOND) {
         out->how = MEMBER_IS_BEYOND;
         out->limit_ns = 2 * patience_silent(m, tg, &out->why);
     } else if (host_answers) {

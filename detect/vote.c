@@ -1,4 +1,4 @@
-/* Votes: members at random say whether they reach a suspect. And ways around a link that does not work.
+/* Votes: members at random say whether they reach a suspect; who does is a relay to it.
  *
  * A vote is about now. A voter that stood still has in its sockets what was sent to it meanwhile, maybe by one that has been
  * stopped since: until that is read, and the first question after it can have been answered, neither what is heard nor what
@@ -40,7 +40,7 @@ int vote_panel(const struct member *m, const struct target *tg)
 {
     int n = m->p.n - m->dead.count;
     n -= is_live(m, m->p.self) + is_live(m, tg->node);
-    int most = tg->state == TARGET_DETOUR ? VOTERS_MAX : m->p.voters; /* one that some reach is not to die by a draw */
+    int most = tg->state == TARGET_BEYOND ? VOTERS_MAX : m->p.voters; /* one that some reach is not to die by a draw */
     return n < most ? n : most;
 }
 
@@ -132,27 +132,6 @@ void vote_answer(struct member *m, const struct datagram *ask)
     member_post(m, ask->src, &vote);
 }
 
-void detector_set_detour(struct member *m, int node, int via)
-{
-    int index = -1;
-    for (int i = 0; i < DETOURS; i++)
-        if (m->detours[i].node == node)
-            index = i;
-    if (index < 0)
-        index = m->next_detour++ % DETOURS;
-    m->detours[index] = (struct detour){.node = node, .via = via};
-}
-
-void detector_clear_detour(struct member *m, int node)
-{
-    struct target *tg = target_find(m, node);
-    if (tg && tg->state == TARGET_DETOUR)
-        return; /* it reaches us, but what we send does not arrive */
-    for (int i = 0; i < DETOURS; i++)
-        if (m->detours[i].node == node)
-            m->detours[i].node = -1;
-}
-
 void vote_take(struct member *m, const struct datagram *msg)
 {
     struct target *tg = target_find(m, msg->node);
@@ -171,8 +150,8 @@ void vote_take(struct member *m, const struct datagram *msg)
         if (v->vote == VOTE_REACHED && age < m->t) {
             target_indirect(m, tg, m->t - age);
             detector_note_seen(m, msg->node);
-            if (tg->state == TARGET_DETOUR || since(m, tg->last_direct) > m->p.late_ns)
-                detector_set_detour(m, msg->node, msg->src);
+            if (tg->state == TARGET_BEYOND || since(m, tg->last_direct) > m->p.late_ns)
+                relays_set(&m->relays, msg->node, msg->src);
         }
     }
 }
