@@ -52,7 +52,7 @@ void detector_sign_of_life(struct member *m, int node, uint64_t began)
     patience_heard(m, node);
     if (m->contact.active)
         member_put(m, &m->contact.heard, node);
-    struct target *tg = target_find(m, node);
+    struct target *tg = target_find(&m->detector, node);
     if (tg)
         tg->last_direct = m->t;
 }
@@ -64,7 +64,7 @@ void detector_sign_of_life_relayed(struct member *m, int node)
     patience_heard(m, node);
     if (m->contact.active)
         member_put(m, &m->contact.heard, node);
-    struct target *tg = target_find(m, node);
+    struct target *tg = target_find(&m->detector, node);
     if (tg)
         target_indirect(m, tg, m->t);
 }
@@ -119,6 +119,7 @@ void detector_no_quorum(struct member *m)
 /* Pings to everybody until a quorum has answered; if that does not come by `end`, we are the ones cut off. */
 void detector_contact(struct member *m, uint64_t end)
 {
+    struct detector *d = &m->detector;
     struct contact_check *c = &m->contact;
     uint64_t last = c->start + patience_most(m) + patience_alone(m); /* there is always one more to suspect */
     if (c->active && end + patience_alone(m) > c->end)
@@ -131,9 +132,9 @@ void detector_contact(struct member *m, uint64_t end)
     idset_clear(&c->heard);
     idset_clear(&c->hosts);
     member_put(m, &c->heard, m->p.self);
-    bool started = m->n_watch == 0;
-    for (int i = 0; i < m->n_watch; i++)
-        started |= detector_has_seen(m, m->watch[i].node);
+    bool started = d->n_watch == 0;
+    for (int i = 0; i < d->n_watch; i++)
+        started |= detector_has_seen(m, d->watch[i].node);
     if (!started)
         end = later(end, m->created + m->p.startup_ns);
     *c = (struct contact_check){.active = true,

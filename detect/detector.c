@@ -39,6 +39,8 @@
 #include <assert.h>
 #include <stdlib.h>
 
+enum { PROBE_GAP_MIN = 1000000, PROBE_GAP_MAX = 32000000, CHECK_GAP_MIN = 4000000 };
+
 /* Pongs bring it back: so they say that the node lived, and both ways worked, after that time. */
 uint64_t detector_nonce(struct member *m)
 {
@@ -46,11 +48,11 @@ uint64_t detector_nonce(struct member *m)
     return m->nonce;
 }
 
-struct target *target_find(struct member *m, int node)
+struct target *target_find(const struct detector *d, int node)
 {
-    for (int i = 0; i < m->n_targets; i++)
-        if (m->targets[i].node == node)
-            return &m->targets[i];
+    for (int i = 0; i < d->n_targets; i++)
+        if (d->targets[i].node == node)
+            return &d->targets[i];
     return NULL;
 }
 
@@ -102,10 +104,11 @@ static void set_state(struct member *m, struct target *tg, enum target_state to,
 
 struct target *target_add(struct member *m, int node)
 {
-    if (!grow((void **)&m->targets, &m->cap_targets, m->n_targets + 1, sizeof *m->targets))
+    struct detector *d = &m->detector;
+    if (!grow((void **)&d->targets, &d->cap_targets, d->n_targets + 1, sizeof *d->targets))
         return NULL;
-    struct target *tg = &m->targets[m->n_targets++];
-    const struct watch *w = watch_find(m, node);
+    struct target *tg = &d->targets[d->n_targets++];
+    const struct watch *w = watch_find(d, node);
     *tg = (struct target){.node = node,
                           .late_ns = w ? w->late_ns : 0,
                           .state = TARGET_DUTY,
@@ -119,33 +122,35 @@ struct target *target_add(struct member *m, int node)
 
 void detector_forget(struct member *m, int node)
 {
-    struct target *tg = target_find(m, node);
+    struct detector *d = &m->detector;
+    struct target *tg = target_find(d, node);
     if (tg)
-        *tg = m->targets[--m->n_targets];
+        *tg = d->targets[--d->n_targets];
     relays_forget(&m->relays, node);
     linkmap_forget(m, node);
 }
 
-static int in_state(const struct member *m, enum target_state state)
+static int in_state(const struct detector *d, enum target_state state)
 {
     int n = 0;
-    for (int i = 0; i < m->n_targets; i++)
-        n += m->targets[i].state == state;
+    for (int i = 0; i < d->n_targets; i++)
+        n += d->targets[i].state == state;
     return n;
 }
 
-static int open_doubts(const struct member *m)
+static int open_doubts(const struct detector *d)
 {
-    return in_state(m, TARGET_CHECK) + in_state(m, TARGET_SUSPECT);
+    return in_state(d, TARGET_CHECK) + in_state(d, TARGET_SUSPECT);
 }
 
 /* Dead, suspect or looked at. False: no memory. */
 static bool make_away(const struct member *m, struct idset *away)
 {
+    const struct detector *d = &m->detector;
     bool ok = idset_copy(away, &m->dead);
-    for (int i = 0; i < m->n_targets; i++)
-        if (m->targets[i].state == TARGET_CHECK || m->targets[i].state == TARGET_SUSPECT)
-            ok = ok && idset_add(away, m->targets[i].node);
+    for (int i = 0; i < d->n_targets; i++)
+        if (d->targets[i].state == TARGET_CHECK || d->targets[i].state == TARGET_SUSPECT)
+            ok = ok && idset_add(away, d->targets[i].node);
     return ok;
 }
 
@@ -154,19 +159,20 @@ static bool make_away(const struct member *m, struct idset *away)
  * ends. */
 static void check_behind(struct member *m)
 {
+    struct detector *d = &m->detector;
     /* so many are not silent at once, we would rather be slow; or they are so for long, or verdicts come, and make room */
-    int room = (DOUBTS << m->widened) + DOUBTS_VERDICT * m->verdicts, open = open_doubts(m);
+    int room = (DOUBTS << d->widened) + DOUBTS_VERDICT * d->verdicts, open = open_doubts(d);
     room = room < DOUBTS_MAX ? room : DOUBTS_MAX;
-    int suspects = in_state(m, TARGET_SUSPECT), looks = open - suspects;
+    int suspects = in_state(d, TARGET_SUSPECT), looks = open - suspects;
     struct idset away = {0};
     bool more = make_away(m, &away);
-    while (more && open < room && looks < suspects + m->verdicts) {
+    while (more && open < room && looks < suspects + d->verdicts) {
         int want[WATCH_MAX];
         int n = watch_targets(m, &away, want);
         more = false;
         for (int i = 0; i < n; i++) {
-            const struct target *tg = target_find(m, want[i]);
-            if (watch_find(m, want[i]) || (tg && tg->state != TARGET_DUTY))
+            const struct target *tg = target_find(d, want[i]);
+            if (watch_find(d, want[i]) || (tg && tg->state != TARGET_DUTY))
                 continue;
             detector_check(m, want[i], "behind a suspect");
             more = idset_add(&away, want[i]);
@@ -181,15 +187,16 @@ static void check_behind(struct member *m)
  * itself would only find all others silent. */
 static void look_further(struct member *m)
 {
+    struct detector *d = &m->detector;
     uint64_t age = 0;
     bool quorum = m->contact.passed_at && since(m, m->contact.passed_at) < m->p.limit_ns;
     if (!quorum && !patience_hears_most(m))
         return;
-    for (int i = 0; i < m->n_targets; i++)
-        if (m->targets[i].state == TARGET_SUSPECT)
-            age = later(age, since(m, m->targets[i].since));
-    if (m->widened < WIDENED_MAX && age > (uint64_t)(m->widened + 1) * m->p.answer_ns / 2) {
-        m->widened++;
+    for (int i = 0; i < d->n_targets; i++)
+        if (d->targets[i].state == TARGET_SUSPECT)
+            age = later(age, since(m, d->targets[i].since));
+    if (d->widened < WIDENED_MAX && age > (uint64_t)(d->widened + 1) * m->p.answer_ns / 2) {
+        d->widened++;
         check_behind(m);
     }
 }
@@ -200,7 +207,7 @@ void detector_suspect(struct member *m, int node, uint64_t base, const char *tex
 {
     if (!m->joining.born)
         return;
-    struct target *tg = target_find(m, node);
+    struct target *tg = target_find(&m->detector, node);
     if (!tg)
         tg = target_add(m, node);
     if (!tg)
@@ -219,7 +226,7 @@ void detector_check(struct member *m, int node, const char *why)
     (void)why;
     if (node == m->p.self || !is_live(m, node) || !m->joining.born)
         return;
-    struct target *tg = target_find(m, node);
+    struct target *tg = target_find(&m->detector, node);
     if (!tg)
         tg = target_add(m, node);
     if (!tg || tg->state != TARGET_DUTY)
@@ -231,7 +238,7 @@ void detector_check(struct member *m, int node, const char *why)
 void detector_ask(struct member *m, int node)
 {
     detector_check(m, node, "asked to check");
-    struct target *tg = target_find(m, node);
+    struct target *tg = target_find(&m->detector, node);
     if (!tg)
         return;
     tg->asked = m->now;
@@ -244,10 +251,10 @@ void member_broken(struct member *m, int node, uint64_t now)
     if (node < 0 || node >= m->p.n || node == m->p.self)
         return;
     member_enter(m, now);
-    struct watch *w = watch_find(m, node);
+    struct watch *w = watch_find(&m->detector, node);
     if (w)
         w->posted = 0;
-    struct target *tg = target_find(m, node);
+    struct target *tg = target_find(&m->detector, node);
     if (!m->halted && is_live(m, node)) {
         if (tg && (tg->state == TARGET_ANSWERS || tg->state == TARGET_BEYOND) && since(m, tg->next_probe) > 0) {
             tg->next_probe = m->t + PROBE_GAP_MAX;
@@ -276,7 +283,7 @@ void member_kernel(struct member *m, int node, uint64_t now)
     if (node < 0 || node >= m->p.n || node == m->p.self)
         return;
     member_enter(m, now);
-    struct target *tg = target_find(m, node);
+    struct target *tg = target_find(&m->detector, node);
     if (tg && !m->halted)
         tg->last_kernel = m->t;
     if (!m->halted)
@@ -289,7 +296,7 @@ void member_unasked(struct member *m, int node, uint64_t now)
     if (node < 0 || node >= m->p.n || node == m->p.self)
         return;
     member_enter(m, now);
-    struct target *tg = target_find(m, node);
+    struct target *tg = target_find(&m->detector, node);
     if (tg && !m->halted)
         tg->last_unasked = m->t;
     member_leave(m);
@@ -297,7 +304,7 @@ void member_unasked(struct member *m, int node, uint64_t now)
 
 void member_runs(struct member *m, int node, uint64_t now)
 {
-    struct target *tg = node >= 0 && node < m->p.n ? target_find(m, node) : NULL;
+    struct target *tg = node >= 0 && node < m->p.n ? target_find(&m->detector, node) : NULL;
     if (tg)
         tg->stopped_since = tg->last_stopped = 0;
     member_kernel(m, node, now);
@@ -306,7 +313,7 @@ void member_runs(struct member *m, int node, uint64_t now)
 void member_stopped(struct member *m, int node, uint64_t now)
 {
     member_kernel(m, node, now);
-    struct target *tg = node >= 0 && node < m->p.n ? target_find(m, node) : NULL;
+    struct target *tg = node >= 0 && node < m->p.n ? target_find(&m->detector, node) : NULL;
     if (!tg)
         return;
     tg->last_stopped = m->t;
@@ -377,7 +384,7 @@ bool detector_believe_dead(struct member *m, int node, enum member_evidence evid
 
 static void take_pong(struct member *m, const struct datagram *msg)
 {
-    struct target *tg = target_find(m, msg->src);
+    struct target *tg = target_find(&m->detector, msg->src);
     if (!tg || !tg->asked || msg->hops || msg->nonce > m->nonce)
         return;
     if (msg->nonce >= tg->asked)
@@ -455,14 +462,14 @@ bool target_host_answers(const struct member *m, const struct target *tg)
 
 void detector_clear_relay(struct member *m, int node)
 {
-    const struct target *tg = target_find(m, node);
+    const struct target *tg = target_find(&m->detector, node);
     if (!tg || tg->state != TARGET_BEYOND) /* else it reaches us, but what we send does not arrive */
         relays_clear(&m->relays, node);
 }
 
 void detector_note_late(struct member *m, int node, uint64_t late)
 {
-    struct target *tg = target_find(m, node);
+    struct target *tg = target_find(&m->detector, node);
     if (tg)
         tg->late_ns = late;
 }
@@ -472,7 +479,7 @@ static bool verdict(struct member *m, const struct target *tg, enum member_evide
 {
     int node = tg->node;
     if (detector_believe_dead(m, node, evidence, m->p.self, text)) {
-        m->verdicts++;
+        m->detector.verdicts++;
         check_behind(m);
     } else {
         detector_no_quorum(m);
@@ -499,8 +506,9 @@ static bool is_beyond(const struct member *m, const struct target *tg)
 /* The state may change; false: the record is gone or the verdict fell (nothing more to do with it). */
 static bool target_judge(struct member *m, struct target *tg)
 {
+    struct detector *d = &m->detector;
     const struct member_params *p = &m->p;
-    struct watch *w = watch_find(m, tg->node);
+    struct watch *w = watch_find(d, tg->node);
     bool direct = tg->last_direct >= tg->raised && tg->last_direct && since(m, tg->last_direct) < p->late_ns;
     uint64_t sign = target_sign(m, tg);
     enum member_why why;
@@ -520,7 +528,7 @@ static bool target_judge(struct member *m, struct target *tg)
     switch (tg->state) {
     case TARGET_DUTY:
         if (m->t > tg->duty_until) {
-            *tg = m->targets[--m->n_targets];
+            *tg = d->targets[--d->n_targets];
             return false;
         }
         break;
@@ -626,20 +634,21 @@ static void target_act(struct member *m, struct target *tg)
 
 void detector_tick(struct member *m)
 {
+    struct detector *d = &m->detector;
     m->hearing.wanted = false;
-    for (int i = 0; i < m->n_watch && !m->halted; i++)
-        watch_tick(m, &m->watch[i]);
-    for (int i = 0; i < m->n_targets && !m->halted; i++) {
-        int node = m->targets[i].node;
-        if (target_judge(m, &m->targets[i])) {
-            if (m->targets[i].node == node)
-                target_act(m, &m->targets[i]);
+    for (int i = 0; i < d->n_watch && !m->halted; i++)
+        watch_tick(m, &d->watch[i]);
+    for (int i = 0; i < d->n_targets && !m->halted; i++) {
+        int node = d->targets[i].node;
+        if (target_judge(m, &d->targets[i])) {
+            if (d->targets[i].node == node)
+                target_act(m, &d->targets[i]);
         } else {
             i--; /* another record took its place, or it is to be judged again */
         }
     }
-    if ((m->verdicts || m->widened) && open_doubts(m) == 0)
-        m->verdicts = m->widened = 0;
+    if ((d->verdicts || d->widened) && open_doubts(d) == 0)
+        d->verdicts = d->widened = 0;
     else if (!m->halted)
         look_further(m);
     if (!m->halted)
@@ -658,15 +667,15 @@ uint64_t detector_deadline(const struct member *m)
 {
     uint64_t d = NEVER;
     const struct member_params *p = &m->p;
-    for (int i = 0; i < m->n_watch; i++) {
-        const struct watch *w = &m->watch[i];
+    for (int i = 0; i < m->detector.n_watch; i++) {
+        const struct watch *w = &m->detector.watch[i];
         uint64_t late_at = watch_late_at(m, w);
         sooner(&d, w->posted ? later(w->next_read, w->posted + p->late_ns) : w->next_read);
         if (late_at > m->t)
             sooner(&d, late_at);
     }
-    for (int i = 0; i < m->n_targets; i++) {
-        const struct target *tg = &m->targets[i];
+    for (int i = 0; i < m->detector.n_targets; i++) {
+        const struct target *tg = &m->detector.targets[i];
         sooner(&d, tg->next_ping);
         if (tg->state == TARGET_CHECK)
             sooner(&d, tg->since + p->late_ns / 2);

@@ -126,11 +126,11 @@ void member_destroy(struct member *m)
         idset_free(sets[i]);
     free(m->round.left);
     free(m->round.acked);
-    free(m->watch);
+    free(m->detector.watch);
     free(m->waiting);
     free(m->links);
     free(m->deaths);
-    free(m->targets);
+    free(m->detector.targets);
     free(m->queue);
     free(m->mine);
     free(m->ordered);

@@ -276,11 +276,12 @@ uint64_t patience_alone(const struct member *m)
 
 bool member_doubt(const struct member *m, int node, struct member_doubt *out)
 {
+    const struct detector *d = &m->detector;
     const struct target *tg = NULL;
-    for (int i = 0; i < m->n_targets && !tg; i++)
-        if (m->targets[i].node == node &&
-            (m->targets[i].state == TARGET_SUSPECT || m->targets[i].state == TARGET_BEYOND))
-            tg = &m->targets[i];
+    for (int i = 0; i < d->n_targets && !tg; i++)
+        if (d->targets[i].node == node &&
+            (d->targets[i].state == TARGET_SUSPECT || d->targets[i].state == TARGET_BEYOND))
+            tg = &d->targets[i];
     if (!tg)
         return false;
     uint64_t sign = target_sign(m, tg), host = target_host_sign(m, tg), waited = patience_waited_since(m, node);

@@ -233,7 +233,7 @@ static bool has_own(const struct member *m)
 
 static bool is_doubted(struct member *m, int node)
 {
-    const struct target *tg = target_find(m, node);
+    const struct target *tg = target_find(&m->detector, node);
     return tg && (tg->state == TARGET_SUSPECT || tg->state == TARGET_BEYOND);
 }
 

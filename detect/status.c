@@ -14,16 +14,17 @@ static const char *state_name(enum target_state state)
 
 void member_status(const struct member *m, struct member_status *out)
 {
+    const struct detector *d = &m->detector;
     *out = (struct member_status){
         .epoch = m->epoch, .born = m->joining.born, .next_id = m->next_id, .coordinator = agreement_coordinator(m)};
-    for (int i = 0; i < m->n_watch; i++) {
-        const struct watch *w = &m->watch[i];
+    for (int i = 0; i < d->n_watch; i++) {
+        const struct watch *w = &d->watch[i];
         struct member_watch_status *s = &out->watches[out->n_watches++];
         *s = (struct member_watch_status){.node = w->node, .last_life_ns = outer(m, w->last_life), .reads = w->reads};
         memcpy(s->latency, w->latency, sizeof s->latency);
     }
-    for (int i = 0; i < m->n_targets && out->n_doubts < MEMBER_DOUBTS_MAX; i++) {
-        const struct target *tg = &m->targets[i];
+    for (int i = 0; i < d->n_targets && out->n_doubts < MEMBER_DOUBTS_MAX; i++) {
+        const struct target *tg = &d->targets[i];
         struct member_doubt_status *s = &out->doubts[out->n_doubts];
         if (tg->state == TARGET_DUTY)
             continue;

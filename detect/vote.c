@@ -27,7 +27,7 @@ static int pick_voter(struct member *m, const struct target *tg)
         int node = (start + i) % m->p.n;
         if (node == m->p.self || node == tg->node || !is_live(m, node) || is_voter(tg, node))
             continue;
-        struct target *other = target_find(m, node);
+        struct target *other = target_find(&m->detector, node);
         if (!other || other->state != TARGET_SUSPECT)
             return node;
         if (fallback < 0)
@@ -106,7 +106,7 @@ void vote_answer(struct member *m, const struct datagram *ask)
         member_post(m, ask->src, &dead);
         return;
     }
-    struct target *tg = target_find(m, node);
+    struct target *tg = target_find(&m->detector, node);
     if (!tg)
         tg = target_add(m, node);
     if (!tg)
@@ -116,7 +116,7 @@ void vote_answer(struct member *m, const struct datagram *ask)
         tg->next_probe = m->t + m->p.ping_ns / 2;
         m->ops.probe(m->ops.user, node);
     }
-    struct watch *w = watch_find(m, node);
+    struct watch *w = watch_find(&m->detector, node);
     uint64_t sign = tg->last_direct, back = m->woke ? m->woke + m->p.ping_ns : 0;
     if (w && w->have_counter)
         sign = later(sign, w->last_life);
@@ -134,7 +134,7 @@ void vote_answer(struct member *m, const struct datagram *ask)
 
 void vote_take(struct member *m, const struct datagram *msg)
 {
-    struct target *tg = target_find(m, msg->node);
+    struct target *tg = target_find(&m->detector, msg->node);
     if (!tg)
         return;
     for (int i = 0; i < tg->n_voters; i++) {

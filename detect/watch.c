@@ -1,21 +1,22 @@
 /* Who is watched, and what reading its heartbeat shows. */
 #include "detect/member_internal.h"
 
-struct watch *watch_find(struct member *m, int node)
+struct watch *watch_find(const struct detector *d, int node)
 {
-    for (int i = 0; i < m->n_watch; i++)
-        if (m->watch[i].node == node)
-            return &m->watch[i];
+    for (int i = 0; i < d->n_watch; i++)
+        if (d->watch[i].node == node)
+            return &d->watch[i];
     return NULL;
 }
 
 static void watch_add(struct member *m, int node)
 {
-    if (!grow((void **)&m->watch, &m->cap_watch, m->n_watch + 1, sizeof *m->watch)) {
+    struct detector *d = &m->detector;
+    if (!grow((void **)&d->watch, &d->cap_watch, d->n_watch + 1, sizeof *d->watch)) {
         member_halt(m, "out of memory");
         return;
     }
-    struct watch *w = &m->watch[m->n_watch++];
+    struct watch *w = &d->watch[d->n_watch++];
     *w = (struct watch){.node = node, .fresh = true, .next_read = m->t, .last_life = m->t};
     m->ops.watch(m->ops.user, node, true);
 }
@@ -31,26 +32,27 @@ int watch_targets(const struct member *m, const struct idset *away, int want[WAT
 /* After a change of who is dead: the topology closes over them. */
 void detector_rewatch(struct member *m)
 {
+    struct detector *d = &m->detector;
     int want[WATCH_MAX];
     int n = watch_targets(m, &m->dead, want);
-    for (int i = 0; i < m->n_watch; i++)
-        m->watch[i].fresh = false;
+    for (int i = 0; i < d->n_watch; i++)
+        d->watch[i].fresh = false;
     for (int i = 0; i < n; i++) {
-        struct watch *w = watch_find(m, want[i]);
+        struct watch *w = watch_find(d, want[i]);
         if (w)
             w->fresh = true;
     }
-    for (int i = 0; i < m->n_watch;) {
-        if (m->watch[i].fresh) {
+    for (int i = 0; i < d->n_watch;) {
+        if (d->watch[i].fresh) {
             i++;
             continue;
         }
-        int node = m->watch[i].node;
-        m->watch[i] = m->watch[--m->n_watch];
+        int node = d->watch[i].node;
+        d->watch[i] = d->watch[--d->n_watch];
         m->ops.watch(m->ops.user, node, false);
     }
     for (int i = 0; i < n; i++)
-        if (!watch_find(m, want[i]) && m->n_watch < WATCH_MAX)
+        if (!watch_find(d, want[i]) && d->n_watch < WATCH_MAX)
             watch_add(m, want[i]);
 }
 
@@ -68,7 +70,7 @@ void member_heartbeat(struct member *m, int node, uint64_t word, uint64_t now)
     if (node < 0 || node >= m->p.n)
         return;
     member_enter(m, now);
-    struct watch *w = watch_find(m, node);
+    struct watch *w = watch_find(&m->detector, node);
     if (w && !m->halted) {
         uint64_t began = w->posted;
         note_latency(m, w);

@@ -61,7 +61,7 @@ void cores_kill(int node)
 {
     end_process(&cores.c[node], false);
     for (int i = 0; i < cores.n; i++) /* its kernel closes what it had open */
-        if (cores_is_well(&cores.c[i]) && watch_find(cores.c[i].m, node))
+        if (cores_is_well(&cores.c[i]) && watch_find(&cores.c[i].m->detector, node))
             push(REFUSED, node, i);
 }
 
