@@ -10,28 +10,30 @@
 
 void detector_note_absence(struct member *m)
 {
+    struct contact *c = &m->contact;
     uint64_t shortest = m->p.limit_ns < m->p.stopped_ns ? m->p.limit_ns : m->p.stopped_ns;
-    if (m->now - m->contact_at < shortest / 4 * 3)
+    if (m->now - c->last_sign < shortest / 4 * 3)
         return;
-    m->contact_at = m->now;
-    m->absent = true;
-    m->absent_at = m->t;
+    c->last_sign = m->now;
+    c->absent = true;
+    c->absent_at = m->t;
 }
 
 /* What was sent before the absence may be heard only now, so a sign is not enough; a heartbeat read that began some time after it
  * is: a member that knows us left out, or about to be, has closed that connection. */
 static void note_contact(struct member *m, uint64_t began)
 {
-    m->contact_at = m->now;
-    if (m->absent && (since(m, m->absent_at) >= m->p.answer_ns || began >= m->absent_at + m->p.late_ns))
-        m->absent = false;
+    struct contact *c = &m->contact;
+    c->last_sign = m->now;
+    if (c->absent && (since(m, c->absent_at) >= m->p.answer_ns || began >= c->absent_at + m->p.late_ns))
+        c->absent = false;
 }
 
 /* May those believed dead have gone on without us, and ended? */
 static bool may_be_left_out(const struct member *m)
 {
     int total = member_count(m), left = m->dead.count - m->gone.count;
-    return m->absent && quorum_admissible(total, left, left == total, idset_has(&m->dead, lowest_member(m)));
+    return m->contact.absent && quorum_admissible(total, left, left == total, idset_has(&m->dead, lowest_member(m)));
 }
 
 bool detector_has_seen(const struct member *m, int node)
@@ -50,8 +52,8 @@ void detector_sign_of_life(struct member *m, int node, uint64_t began)
     note_contact(m, began);
     detector_note_seen(m, node);
     patience_heard(m, node);
-    if (m->contact.active)
-        member_put(m, &m->contact.heard, node);
+    if (m->contact.check.active)
+        member_put(m, &m->contact.check.heard, node);
     struct target *tg = target_find(&m->detector, node);
     if (tg)
         tg->last_direct = m->t;
@@ -62,8 +64,8 @@ void detector_sign_of_life_relayed(struct member *m, int node)
     note_contact(m, 0);
     detector_note_seen(m, node);
     patience_heard(m, node);
-    if (m->contact.active)
-        member_put(m, &m->contact.heard, node);
+    if (m->contact.check.active)
+        member_put(m, &m->contact.check.heard, node);
     struct target *tg = target_find(&m->detector, node);
     if (tg)
         target_indirect(m, tg, m->t);
@@ -89,9 +91,9 @@ bool contact_stays_admissible(struct member *m, int node, enum member_evidence e
 /* Ranks that have something to save are told some time before the end. */
 static void tell_cut_off(struct member *m, uint64_t end)
 {
-    if (m->cut_told)
+    if (m->contact.cut_told)
         return;
-    m->cut_told = true;
+    m->contact.cut_told = true;
     struct member_report r = {.kind = MEMBER_REPORT_CUT_OFF,
                               .node = m->p.self,
                               .epoch = m->epoch,
@@ -106,11 +108,12 @@ static void tell_cut_off(struct member *m, uint64_t end)
  * is safe, so there is time to wait and see; if it stays so, we end. */
 void detector_no_quorum(struct member *m)
 {
-    if (!m->refused_since || since(m, m->refused_last) > REFUSAL_GAP_NS)
-        m->refused_since = m->t;
-    m->refused_last = m->t;
-    tell_cut_off(m, m->refused_since + patience_alone(m));
-    if (since(m, m->refused_since) >= patience_alone(m))
+    struct contact *c = &m->contact;
+    if (!c->refused_since || since(m, c->refused_last) > REFUSAL_GAP_NS)
+        c->refused_since = m->t;
+    c->refused_last = m->t;
+    tell_cut_off(m, c->refused_since + patience_alone(m));
+    if (since(m, c->refused_since) >= patience_alone(m))
         member_halt(m, "no quorum: too many members are silent");
 }
 
@@ -120,7 +123,7 @@ void detector_no_quorum(struct member *m)
 void detector_contact(struct member *m, uint64_t end)
 {
     struct detector *d = &m->detector;
-    struct contact_check *c = &m->contact;
+    struct contact_check *c = &m->contact.check;
     uint64_t last = c->start + patience_most(m) + patience_alone(m); /* there is always one more to suspect */
     if (c->active && end + patience_alone(m) > c->end)
         c->end = later(c->end, end + patience_alone(m) < last ? end + patience_alone(m) : last);
@@ -128,7 +131,7 @@ void detector_contact(struct member *m, uint64_t end)
         return;
     if (!end)
         end = m->t + patience_most(m);
-    m->cut_told = false;
+    m->contact.cut_told = false;
     idset_clear(&c->heard);
     idset_clear(&c->hosts);
     member_put(m, &c->heard, m->p.self);
@@ -158,14 +161,14 @@ static bool is_quorum(const struct member *m, const struct idset *heard)
 /* A host that answers while its agent does not was not cut off from us: with those that were heard they may be a quorum. */
 void contact_host(struct member *m, int node)
 {
-    struct contact_check *c = &m->contact;
+    struct contact_check *c = &m->contact.check;
     if (c->active && is_live(m, node))
         member_put(m, &c->hosts, node);
 }
 
 static bool reaches_quorum(struct member *m)
 {
-    struct contact_check *c = &m->contact;
+    struct contact_check *c = &m->contact.check;
     for (int i = idset_next(&c->heard, 0); i >= 0 && !m->halted; i = idset_next(&c->heard, i + 1))
         member_put(m, &c->hosts, i);
     return !m->halted && is_quorum(m, &c->hosts);
@@ -173,15 +176,15 @@ static bool reaches_quorum(struct member *m)
 
 void contact_tick(struct member *m)
 {
-    struct contact_check *c = &m->contact;
+    struct contact_check *c = &m->contact.check;
     if (!c->active)
         return;
     if (is_quorum(m, &c->heard)) {
         c->active = false;
         c->passed_at = m->t;
-        if (m->cut_told)
+        if (m->contact.cut_told)
             member_note(m, MEMBER_REPORT_IN_TOUCH, m->p.self, MEMBER_ALIVE, m->epoch, "enough of the others are heard");
-        m->cut_told = false;
+        m->contact.cut_told = false;
         return;
     }
     if (c->hosts.count > 0 && reaches_quorum(m)) {

@@ -189,7 +189,7 @@ static void look_further(struct member *m)
 {
     struct detector *d = &m->detector;
     uint64_t age = 0;
-    bool quorum = m->contact.passed_at && since(m, m->contact.passed_at) < m->p.limit_ns;
+    bool quorum = m->contact.check.passed_at && since(m, m->contact.check.passed_at) < m->p.limit_ns;
     if (!quorum && !patience_hears_most(m))
         return;
     for (int i = 0; i < d->n_targets; i++)
@@ -349,7 +349,7 @@ void detector_adopt_death(struct member *m, int node, enum member_evidence evide
     if (evidence == MEMBER_REFUSED)
         member_put(m, &m->positive, node);
     member_put(m, &m->dead, node);
-    if (!idset_del(&m->costly, node) || !idset_del(&m->fatal, node))
+    if (!idset_del(&m->patience.costly, node) || !idset_del(&m->patience.fatal, node))
         member_halt(m, "out of memory");
     if (!known)
         m->undeclared_since = m->t; /* as long as verdicts fall there is more to propose */
@@ -635,7 +635,7 @@ static void target_act(struct member *m, struct target *tg)
 void detector_tick(struct member *m)
 {
     struct detector *d = &m->detector;
-    m->hearing.wanted = false;
+    m->patience.hearing.wanted = false;
     for (int i = 0; i < d->n_watch && !m->halted; i++)
         watch_tick(m, &d->watch[i]);
     for (int i = 0; i < d->n_targets && !m->halted; i++) {
@@ -665,6 +665,7 @@ static void sooner(uint64_t *deadline, uint64_t t)
 
 uint64_t detector_deadline(const struct member *m)
 {
+    const struct contact *c = &m->contact;
     uint64_t d = NEVER;
     const struct member_params *p = &m->p;
     for (int i = 0; i < m->detector.n_watch; i++) {
@@ -690,7 +691,7 @@ uint64_t detector_deadline(const struct member *m)
         }
     }
     sooner(&d, patience_deadline(m));
-    if (m->contact.active)
-        sooner(&d, m->contact.next_ping < m->contact.end ? m->contact.next_ping : m->contact.end);
+    if (c->check.active)
+        sooner(&d, c->check.next_ping < c->check.end ? c->check.next_ping : c->check.end);
     return d;
 }

@@ -89,7 +89,7 @@ void join_receive(struct member *m, const struct datagram *msg)
         return;
     }
     j->others = m->t;
-    m->contact_at = m->now;
+    m->contact.last_sign = m->now;
     if (msg->src == j->asked)
         j->heard = m->t;
     if (msg->type == DATAGRAM_PING)

@@ -16,26 +16,28 @@
 enum { TELL = 8, AGAIN = 8, HOLD_DOUBLINGS = 5 };
 #define AGAIN_NS (1000ull * 1000 * 1000)
 
-static struct link_word *find(struct member *m, int says, int about)
+static struct link_word *find(const struct linkmap *map, int says, int about)
 {
-    for (int i = 0; i < m->n_links; i++)
-        if (m->links[i].says == says && m->links[i].about == about)
-            return &m->links[i];
+    for (int i = 0; i < map->n; i++)
+        if (map->words[i].says == says && map->words[i].about == about)
+            return &map->words[i];
     return NULL;
 }
 
 /* With a full table the oldest report of a whole link makes room; if all are broken, the new one is not kept. */
 static struct link_word *add(struct member *m, int says, int about)
 {
+    struct linkmap *map = &m->linkmap;
     struct link_word *oldest = NULL;
-    if (m->n_links < LINK_WORDS_MAX && grow((void **)&m->links, &m->cap_links, m->n_links + 1, sizeof *m->links)) {
-        struct link_word *l = &m->links[m->n_links++];
+    if (map->n < LINK_WORDS_MAX && grow((void **)&map->words, &map->cap, map->n + 1, sizeof *map->words)) {
+        struct link_word *l = &map->words[map->n++];
         *l = (struct link_word){.says = says, .about = about};
         return l;
     }
-    for (int i = 0; i < m->n_links; i++)
-        if (!m->links[i].broken && m->links[i].says != m->p.self && (!oldest || m->links[i].since < oldest->since))
-            oldest = &m->links[i];
+    for (int i = 0; i < map->n; i++)
+        if (!map->words[i].broken && map->words[i].says != m->p.self &&
+            (!oldest || map->words[i].since < oldest->since))
+            oldest = &map->words[i];
     if (oldest)
         *oldest = (struct link_word){.says = says, .about = about};
     return oldest;
@@ -81,7 +83,7 @@ static void set_word(struct member *m, struct link_word *l, bool broken)
 /* Others reach node and we do not. */
 void linkmap_broken(struct member *m, int node)
 {
-    struct link_word *l = find(m, m->p.self, node);
+    struct link_word *l = find(&m->linkmap, m->p.self, node);
     if (!l)
         l = add(m, m->p.self, node);
     if (!l)
@@ -98,7 +100,7 @@ void linkmap_broken(struct member *m, int node)
 /* The direct way works. */
 void linkmap_works(struct member *m, int node)
 {
-    struct link_word *l = m->n_links ? find(m, m->p.self, node) : NULL;
+    struct link_word *l = m->linkmap.n ? find(&m->linkmap, m->p.self, node) : NULL;
     if (!l || !l->broken || l->works_since)
         return;
     l->works_since = m->t;
@@ -107,7 +109,7 @@ void linkmap_works(struct member *m, int node)
 /* It does not, for the moment. */
 void linkmap_doubted(struct member *m, int node)
 {
-    struct link_word *l = m->n_links ? find(m, m->p.self, node) : NULL;
+    struct link_word *l = m->linkmap.n ? find(&m->linkmap, m->p.self, node) : NULL;
     if (l)
         l->works_since = 0;
 }
@@ -115,7 +117,7 @@ void linkmap_doubted(struct member *m, int node)
 /* Was it broken, and is it only to be seen whether it works for long enough? */
 bool linkmap_is_tried(struct member *m, int node)
 {
-    const struct link_word *l = m->n_links ? find(m, m->p.self, node) : NULL;
+    const struct link_word *l = m->linkmap.n ? find(&m->linkmap, m->p.self, node) : NULL;
     return l && l->broken;
 }
 
@@ -126,7 +128,7 @@ void linkmap_receive(struct member *m, const struct datagram *msg)
     bool broken = msg->flags & DATAGRAM_BROKEN;
     if (says == m->p.self || says == about || !is_member(m, says) || !is_member(m, about))
         return;
-    struct link_word *l = find(m, says, about);
+    struct link_word *l = find(&m->linkmap, says, about);
     if (!l && broken)
         l = add(m, says, about);
     if (!l || l->version >= msg->index)
@@ -148,11 +150,12 @@ void linkmap_receive(struct member *m, const struct datagram *msg)
 
 void linkmap_forget(struct member *m, int node)
 {
+    struct linkmap *map = &m->linkmap;
     bool changed = false;
-    for (int i = 0; i < m->n_links;) {
-        if (m->links[i].says == node || m->links[i].about == node) {
-            changed = changed || m->links[i].broken;
-            m->links[i] = m->links[--m->n_links];
+    for (int i = 0; i < map->n;) {
+        if (map->words[i].says == node || map->words[i].about == node) {
+            changed = changed || map->words[i].broken;
+            map->words[i] = map->words[--map->n];
         } else {
             i++;
         }
@@ -173,8 +176,8 @@ static uint64_t whole_at(const struct member *m, const struct link_word *l)
 
 void linkmap_tick(struct member *m)
 {
-    for (int i = 0; i < m->n_links && !m->halted; i++) {
-        struct link_word *l = &m->links[i];
+    for (int i = 0; i < m->linkmap.n && !m->halted; i++) {
+        struct link_word *l = &m->linkmap.words[i];
         bool own = l->says == m->p.self;
         if (own && l->broken && m->t >= whole_at(m, l)) {
             member_note(m, MEMBER_REPORT_LINK_OK, l->about, MEMBER_ALIVE, m->epoch, "works again");
@@ -192,8 +195,8 @@ void linkmap_tick(struct member *m)
 uint64_t linkmap_deadline(const struct member *m)
 {
     uint64_t d = NEVER;
-    for (int i = 0; i < m->n_links; i++) {
-        const struct link_word *l = &m->links[i];
+    for (int i = 0; i < m->linkmap.n; i++) {
+        const struct link_word *l = &m->linkmap.words[i];
         if (l->says == m->p.self && l->broken && whole_at(m, l) < d)
             d = whole_at(m, l);
         if (is_told_again(m, l) && l->tell_at < d)
@@ -206,8 +209,8 @@ uint64_t linkmap_deadline(const struct member *m)
 int member_links(const struct member *m, struct member_link *out, int max)
 {
     int n = 0;
-    for (int i = 0; i < m->n_links; i++) {
-        const struct link_word *l = &m->links[i];
+    for (int i = 0; i < m->linkmap.n; i++) {
+        const struct link_word *l = &m->linkmap.words[i];
         int a = l->says < l->about ? l->says : l->about, b = l->says < l->about ? l->about : l->says, k = 0;
         if (!l->broken)
             continue;

@@ -95,7 +95,7 @@ struct member *member_create(const struct member_params *params, const struct me
         return NULL;
     m->p = *params;
     m->ops = *ops;
-    m->now = m->t = m->created = m->contact_at = now;
+    m->now = m->t = m->created = m->contact.last_sign = now;
     m->deadline = now;
     rng_seed(&m->rng, params->seed * 1000003u + (uint64_t)params->self);
     member_put(m, &m->seen, params->self);
@@ -120,15 +120,22 @@ void member_destroy(struct member *m)
         free(m->log[i]);
     free(m->log);
     free(m->log_out);
-    struct idset *sets[] = {&m->gone,          &m->dead,      &m->positive, &m->seen, &m->contact.heard,
-                            &m->contact.hosts, &m->round.out, &m->costly,   &m->fatal};
+    struct idset *sets[] = {&m->gone,
+                            &m->dead,
+                            &m->positive,
+                            &m->seen,
+                            &m->contact.check.heard,
+                            &m->contact.check.hosts,
+                            &m->round.out,
+                            &m->patience.costly,
+                            &m->patience.fatal};
     for (size_t i = 0; i < sizeof sets / sizeof sets[0]; i++)
         idset_free(sets[i]);
     free(m->round.left);
     free(m->round.acked);
     free(m->detector.watch);
-    free(m->waiting);
-    free(m->links);
+    free(m->patience.waiting);
+    free(m->linkmap.words);
     free(m->deaths);
     free(m->detector.targets);
     free(m->queue);

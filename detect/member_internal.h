@@ -26,52 +26,16 @@
 #include "detect/idset.h"
 #include "detect/member.h"
 #include "detect/datagram.h"
+#include "detect/contact.h"
 #include "detect/detector.h"
+#include "detect/linkmap.h"
+#include "detect/patience.h"
 #include "detect/relays.h"
 #include "runtime/base/bitset.h"
 #include "runtime/base/rng.h"
 
 #define NEVER UINT64_MAX
 enum { FANOUT = 8, PIECES_MAX = 32, DIRECT_MAX = 64 };
-enum { SAMPLE_MAX = 24 }; /* members asked whether this side is the larger one */
-
-/* What one end says of a link. works_since and breaks are of our own words only. */
-enum { LINK_WORDS_MAX = MEMBER_LINKS_MAX };
-struct link_word {
-    int says, about;
-    bool broken;
-    uint64_t version; /* counted by who says it */
-    uint64_t since;
-    int breaks; /* how often it broke, up to a bound */
-    uint64_t works_since;
-    uint64_t tell_at; /* again, though nothing changed */
-    int tells_left;   /* so often; an own broken one is told as long as it is broken */
-};
-
-/* Do we still hear a majority? Pings everybody until it is clear. */
-struct contact_check {
-    bool active;
-    int next;
-    uint64_t start, end, next_ping;
-    uint64_t gap;       /* between pings, longer with each time that all were asked */
-    uint64_t passed_at; /* it was clear that we hear a quorum */
-    struct idset heard;
-    struct idset hosts; /* of whose hosts we have heard; emptied now and then */
-};
-
-/* Is this side surely the larger one? Asks all others, or SAMPLE_MAX of them. */
-struct hearing {
-    bool wanted, active, all;
-    int n, node[SAMPLE_MAX];
-    uint32_t heard; /* bit i: node[i] */
-    uint64_t start, next_ping, gap, passed_at;
-};
-
-/* Somebody here waits for that node. */
-struct waiting {
-    int node;
-    uint64_t since, until; /* until: outer time */
-};
 
 struct log_entry {
     uint64_t max_value;
@@ -182,21 +146,10 @@ struct member {
     struct view_event *log_out; /* what member_log has shown last */
 
     struct detector detector;
-    struct link_word *links;
-    int n_links, cap_links;
     struct relays relays;
-    struct contact_check contact;
-    bool cut_told;                        /* that we hear too few */
-    uint64_t refused_since, refused_last; /* verdicts not passed, because no quorum would be left */
-    uint64_t contact_at;                  /* outer time of the last sign of life of anybody */
-    bool absent;                          /* there was none for nearly a limit: the others may have left us out */
-    uint64_t absent_at;                   /* inner time at which that was last so */
-    struct idset costly, fatal;           /* whose deaths would cost data, or the job */
-    struct waiting *waiting;
-    int n_waiting, cap_waiting;
-    struct hearing hearing;
-    uint64_t late_told;         /* by what, in a report */
-    uint64_t lateness, late_at; /* the worst of late, and outer time of it: half as much counts after a while */
+    struct linkmap linkmap;
+    struct contact contact;
+    struct patience patience;
 
     /* agreement */
     uint64_t promised;     /* ballot: round << BALLOT_BITS | node */
@@ -287,45 +240,6 @@ int topology_targets(const struct member_params *p, const struct idset *gone, in
 /* quorum.c: may `stay` of a view of `total` decide? certain: all others are known to be dead for sure. lowest: the view's
  * lowest id is among those who stay. */
 bool quorum_admissible(int total, int stay, bool certain, bool lowest);
-
-/* patience.c */
-uint64_t patience_silent(const struct member *m, const struct target *tg, enum member_why *why);
-uint64_t patience_most(const struct member *m);  /* for anybody */
-uint64_t patience_alone(const struct member *m); /* who hears too few ends so much later than it would have decided */
-bool patience_is_over(const struct member *m, const struct target *tg,
-                      uint64_t sign);              /* its host answers, it does not */
-void patience_late(struct member *m, uint64_t by); /* we were */
-void patience_want(struct member *m, const struct target *tg, uint64_t sign);
-bool patience_hears_most(const struct member *m); /* it was made sure of just now */
-void patience_tick(struct member *m);
-uint64_t patience_deadline(const struct member *m);
-void patience_heard(struct member *m, int node);
-unsigned patience_publish(const struct member *m);
-uint64_t patience_published(unsigned byte);
-void patience_tell(struct member *m, struct target *tg);
-/* contact.c */
-void detector_note_absence(struct member *m);
-/* began: when the question was asked that this answers, 0: none was, or not known. */
-void detector_sign_of_life(struct member *m, int node, uint64_t began);
-void detector_sign_of_life_relayed(struct member *m, int node);
-void detector_no_quorum(struct member *m);
-/* Do we hear a quorum? Finds out; if not, we end, some time after `end`. */
-void detector_contact(struct member *m, uint64_t end);
-bool contact_stays_admissible(struct member *m, int node, enum member_evidence evidence);
-void contact_host(struct member *m, int node); /* its kernel has answered */
-void contact_tick(struct member *m);
-bool detector_has_seen(const struct member *m, int node);
-void detector_note_seen(struct member *m, int node);
-
-/* linkmap.c */
-void linkmap_broken(struct member *m, int node);
-void linkmap_works(struct member *m, int node);
-void linkmap_doubted(struct member *m, int node);
-bool linkmap_is_tried(struct member *m, int node);
-void linkmap_receive(struct member *m, const struct datagram *msg);
-void linkmap_forget(struct member *m, int node);
-void linkmap_tick(struct member *m);
-uint64_t linkmap_deadline(const struct member *m);
 
 /* agreement.c */
 int agreement_coordinator(const struct member *m);

@@ -24,8 +24,8 @@ enum { STAKE_TIMES = 4, SIDE_TIMES = 2 };
 
 static uint64_t own_lateness(const struct member *m)
 {
-    uint64_t halvings = (m->now - m->late_at) / LATE_HALF_NS;
-    return halvings < 32 ? m->lateness >> halvings : 0;
+    uint64_t halvings = (m->now - m->patience.late_at) / LATE_HALF_NS;
+    return halvings < 32 ? m->patience.lateness >> halvings : 0;
 }
 
 /* The room that its limit has for that is used up. */
@@ -33,17 +33,17 @@ static void tell_late(struct member *m, uint64_t by)
 {
     struct member_report r = {
         .kind = MEMBER_REPORT_LATE, .node = m->p.self, .epoch = m->epoch, .now_ns = m->now, .limit_ns = by};
-    if (MEMBER_LATE_TIMES * by <= m->p.limit_ns || by < 2 * m->late_told)
+    if (MEMBER_LATE_TIMES * by <= m->p.limit_ns || by < 2 * m->patience.late_told)
         return;
-    m->late_told = by;
+    m->patience.late_told = by;
     if (m->ops.report)
         m->ops.report(m->ops.user, &r);
 }
 
 void patience_late(struct member *m, uint64_t by)
 {
-    m->lateness = later(own_lateness(m), by);
-    m->late_at = m->now;
+    m->patience.lateness = later(own_lateness(m), by);
+    m->patience.late_at = m->now;
     tell_late(m, by);
 }
 
@@ -76,7 +76,7 @@ void member_stake(struct member *m, int node, enum member_stake stake, uint64_t 
     if (node < 0 || node >= m->p.n || m->halted)
         return;
     member_enter(m, now);
-    struct idset *sets[] = {&m->costly, &m->fatal};
+    struct idset *sets[] = {&m->patience.costly, &m->patience.fatal};
     for (int i = 0; i < 2 && !m->halted; i++) {
         bool is = stake == (i ? MEMBER_FATAL : MEMBER_COSTLY), was = idset_has(sets[i], node);
         if (is && !was)
@@ -87,24 +87,25 @@ void member_stake(struct member *m, int node, enum member_stake stake, uint64_t 
     member_leave(m);
 }
 
-static struct waiting *waiting_find(const struct member *m, int node)
+static struct waiting *waiting_find(const struct patience *p, int node)
 {
-    for (int i = 0; i < m->n_waiting; i++)
-        if (m->waiting[i].node == node)
-            return &m->waiting[i];
+    for (int i = 0; i < p->n_waiting; i++)
+        if (p->waiting[i].node == node)
+            return &p->waiting[i];
     return NULL;
 }
 
 void member_waits(struct member *m, int node, uint64_t until, uint64_t now)
 {
+    struct patience *pa = &m->patience;
     if (node < 0 || node >= m->p.n || node == m->p.self || m->halted)
         return;
     member_enter(m, now);
-    struct waiting *w = waiting_find(m, node);
+    struct waiting *w = waiting_find(pa, node);
     if (w && w->until < now)
         w->since = m->t;
-    if (!w && grow((void **)&m->waiting, &m->cap_waiting, m->n_waiting + 1, sizeof *w)) {
-        w = &m->waiting[m->n_waiting++];
+    if (!w && grow((void **)&pa->waiting, &pa->cap_waiting, pa->n_waiting + 1, sizeof *w)) {
+        w = &pa->waiting[pa->n_waiting++];
         *w = (struct waiting){.node = node, .since = m->t};
     }
     if (w)
@@ -116,9 +117,10 @@ void member_waits(struct member *m, int node, uint64_t until, uint64_t now)
 
 static void forget_old_waits(struct member *m)
 {
-    for (int i = 0; i < m->n_waiting;) {
-        if (m->waiting[i].until < m->now || !is_live(m, m->waiting[i].node))
-            m->waiting[i] = m->waiting[--m->n_waiting];
+    struct patience *pa = &m->patience;
+    for (int i = 0; i < pa->n_waiting;) {
+        if (pa->waiting[i].until < m->now || !is_live(m, pa->waiting[i].node))
+            pa->waiting[i] = pa->waiting[--pa->n_waiting];
         else
             i++;
     }
@@ -133,7 +135,7 @@ static uint64_t sooner_of(uint64_t a, uint64_t b)
  * for the node. */
 static uint64_t patience_waited_since(const struct member *m, int node)
 {
-    const struct waiting *w = waiting_find(m, node);
+    const struct waiting *w = waiting_find(&m->patience, node);
     uint64_t began = w && w->until >= m->now ? w->since : NEVER;
     if (round_waits_for(m, node))
         began = sooner_of(began, m->round.started);
@@ -161,13 +163,13 @@ static uint64_t hearing_window(const struct member *m)
 
 bool patience_hears_most(const struct member *m)
 {
-    return m->hearing.passed_at && since(m, m->hearing.passed_at) < hearing_window(m);
+    return m->patience.hearing.passed_at && since(m, m->patience.hearing.passed_at) < hearing_window(m);
 }
 
 /* All others of the view; of many, some at random, silent ones among them. */
 static void draw(struct member *m)
 {
-    struct hearing *h = &m->hearing;
+    struct hearing *h = &m->patience.hearing;
     int others = member_count(m) - 1, at = (int)rng_below(&m->rng, (uint64_t)m->p.n);
     h->n = 0;
     h->all = others <= SAMPLE_MAX;
@@ -180,19 +182,19 @@ static void draw(struct member *m)
 
 static bool hearing_passes(const struct member *m)
 {
-    const struct hearing *h = &m->hearing;
+    const struct hearing *h = &m->patience.hearing;
     int heard = __builtin_popcount(h->heard);
     return h->all ? 2 * (heard + 1) > member_count(m) : 4 * heard >= 3 * h->n;
 }
 
 void patience_want(struct member *m, const struct target *tg, uint64_t sign)
 {
-    m->hearing.wanted |= tg->state == TARGET_SUSPECT && m->t >= sign + m->p.limit_ns / 4;
+    m->patience.hearing.wanted |= tg->state == TARGET_SUSPECT && m->t >= sign + m->p.limit_ns / 4;
 }
 
 void patience_heard(struct member *m, int node)
 {
-    struct hearing *h = &m->hearing;
+    struct hearing *h = &m->patience.hearing;
     for (int i = 0; h->active && i < h->n; i++)
         if (h->node[i] == node)
             h->heard |= 1u << i;
@@ -200,7 +202,7 @@ void patience_heard(struct member *m, int node)
 
 static void hearing_ping(struct member *m)
 {
-    struct hearing *h = &m->hearing;
+    struct hearing *h = &m->patience.hearing;
     for (int i = 0; i < h->n; i++) {
         struct datagram ping = {.type = DATAGRAM_PING, .nonce = detector_nonce(m)};
         if (!(h->heard >> i & 1))
@@ -212,7 +214,7 @@ static void hearing_ping(struct member *m)
 
 void patience_tick(struct member *m)
 {
-    struct hearing *h = &m->hearing;
+    struct hearing *h = &m->patience.hearing;
     forget_old_waits(m);
     if (h->active && hearing_passes(m)) {
         h->active = false;
@@ -220,7 +222,7 @@ void patience_tick(struct member *m)
     }
     if (h->active && since(m, h->start) >= hearing_window(m))
         h->active = false;
-    if (m->contact.active) /* there is not even a quorum */
+    if (m->contact.check.active) /* there is not even a quorum */
         h->active = false;
     else if (!h->active && h->wanted && (!h->passed_at || since(m, h->passed_at) >= hearing_window(m) / 2)) {
         draw(m);
@@ -235,16 +237,16 @@ void patience_tick(struct member *m)
 
 uint64_t patience_deadline(const struct member *m)
 {
-    return m->hearing.active ? m->hearing.next_ping : NEVER;
+    return m->patience.hearing.active ? m->patience.hearing.next_ping : NEVER;
 }
 
 /* ------------------------------------------------------------------------------------------------ limits */
 
 static int stake_times(const struct member *m, int node, enum member_why *why)
 {
-    *why = idset_has(&m->fatal, node)    ? MEMBER_WHY_JOB
-           : idset_has(&m->costly, node) ? MEMBER_WHY_DATA
-                                         : MEMBER_WHY_NONE;
+    *why = idset_has(&m->patience.fatal, node)    ? MEMBER_WHY_JOB
+           : idset_has(&m->patience.costly, node) ? MEMBER_WHY_DATA
+                                                  : MEMBER_WHY_NONE;
     return *why ? STAKE_TIMES : 1;
 }
 
@@ -263,7 +265,7 @@ uint64_t patience_silent(const struct member *m, const struct target *tg, enum m
 
 uint64_t patience_most(const struct member *m)
 {
-    return (uint64_t)(m->costly.count || m->fatal.count ? STAKE_TIMES : SIDE_TIMES) * m->p.limit_ns;
+    return (uint64_t)(m->patience.costly.count || m->patience.fatal.count ? STAKE_TIMES : SIDE_TIMES) * m->p.limit_ns;
 }
 
 /* They may only have stood still for a moment, and deciding nothing is safe. */
