@@ -108,8 +108,8 @@ static bool make_batch(struct member *m, struct batch *b)
         for (int i = 0; i < m->n_deaths && said < room; i++)
             if (idset_has(&m->positive, m->deaths[i].node) == certain && add_death(m, b, &m->deaths[i]))
                 said++;
-    for (int i = 0; i < m->n_queue && b->n < MEMBER_BATCH_MAX; i++)
-        add_event(m, b, &m->queue[i]);
+    for (int i = 0; i < m->events.n_queue && b->n < MEMBER_BATCH_MAX; i++)
+        add_event(m, b, &m->events.queue[i]);
     return b->n > 0;
 }
 

@@ -118,9 +118,9 @@ bool join_is_other(const struct member *m, const struct batch *batch)
 
 static bool is_ordered(const struct member *m, int node, uint32_t incarnation)
 {
-    for (int i = 0; i < m->n_mine; i++)
-        if (m->mine[i].event.type == VIEW_NODE_BORN && (int)m->mine[i].event.a == node &&
-            m->mine[i].event.b == incarnation)
+    for (int i = 0; i < m->events.n_mine; i++)
+        if (m->events.mine[i].event.type == VIEW_NODE_BORN && (int)m->events.mine[i].event.a == node &&
+            m->events.mine[i].event.b == incarnation)
             return true;
     return false;
 }

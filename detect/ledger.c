@@ -6,35 +6,10 @@
 
 enum { LOG_WINDOW = 4 };
 
-uint32_t agreement_last_ordered(const struct member *m, int node)
+static void note_ordered(struct member *m, const struct batch_entry *e)
 {
-    for (int lo = 0, hi = m->n_ordered; lo < hi;) {
-        int mid = (lo + hi) / 2;
-        if (m->ordered[mid].node == node)
-            return m->ordered[mid].seq;
-        if (m->ordered[mid].node < node)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    return 0;
-}
-
-static void set_ordered(struct member *m, int node, uint32_t seq)
-{
-    int i = 0;
-    while (i < m->n_ordered && m->ordered[i].node < node)
-        i++;
-    if (i == m->n_ordered || m->ordered[i].node != node) {
-        if (!grow((void **)&m->ordered, &m->cap_ordered, m->n_ordered + 1, sizeof *m->ordered)) {
-            member_halt(m, "out of memory");
-            return;
-        }
-        memmove(&m->ordered[i + 1], &m->ordered[i], (size_t)(m->n_ordered - i) * sizeof *m->ordered);
-        m->n_ordered++;
-    }
-    m->ordered[i].node = node;
-    m->ordered[i].seq = seq;
+    if (!events_set_ordered(&m->events, e->node, e->seq))
+        member_halt(m, "out of memory");
 }
 
 static bool same_batch(const struct batch *a, const struct batch *b)
@@ -96,16 +71,7 @@ void member_prepared(struct member *m, uint64_t proposal, uint64_t value, uint64
 static void drop_pending(struct member *m)
 {
     int k = 0;
-    for (int i = 0; i < m->n_queue; i++)
-        if (is_member(m, m->queue[i].node) && m->queue[i].seq > agreement_last_ordered(m, m->queue[i].node))
-            m->queue[k++] = m->queue[i];
-    m->n_queue = k;
-    k = 0;
-    for (int i = 0; i < m->n_mine; i++)
-        if (m->mine[i].seq > agreement_last_ordered(m, m->p.self))
-            m->mine[k++] = m->mine[i];
-    m->n_mine = k;
-    k = 0;
+    events_drop(&m->events, m->p.self, &m->gone);
     for (int i = 0; i < m->n_deaths; i++)
         if (is_member(m, m->deaths[i].node))
             m->deaths[k++] = m->deaths[i];
@@ -170,7 +136,7 @@ void agreement_commit(struct member *m, const struct batch *batch, uint64_t max_
         if (e->event.type == VIEW_NODE_BORN)
             join_bear(m, &e->event);
         if (e->event.type != VIEW_NODE_DEAD)
-            set_ordered(m, e->node, e->seq);
+            note_ordered(m, e);
     }
     m->has_proposal = m->prepared = m->has_accepted = m->bound = false;
     /* What was under way for this index is over; as coordinator we go on with the next one. */

@@ -7,19 +7,6 @@
 /* A tick may be this late before its delay counts as time in which we were blind. */
 #define BLIND_SLACK_NS (10ull * 1000 * 1000)
 
-bool grow(void **array, int *cap, int need, size_t size)
-{
-    if (need <= *cap)
-        return true;
-    int c = *cap ? 2 * *cap : 8;
-    void *p = realloc(*array, (size_t)c * size);
-    if (!p)
-        return false;
-    *array = p;
-    *cap = c;
-    return true;
-}
-
 void member_params_default(struct member_params *p, int n, int self)
 {
     const uint64_t ms = 1000 * 1000;
@@ -138,9 +125,7 @@ void member_destroy(struct member *m)
     free(m->linkmap.words);
     free(m->deaths);
     free(m->detector.targets);
-    free(m->queue);
-    free(m->mine);
-    free(m->ordered);
+    events_free(&m->events);
     free(m);
 }
 

@@ -12,6 +12,7 @@
  *   agreement.c  ballots, the coordinator
  *   join.c       nodes that join
  *   ledger.c     what is prepared, accepted, committed; the log
+ *   events.c     events on their way into the log
  *   reports.c    reports to the coordinator
  *   status.c     what is known, for people
  *   linkmap.c    broken links, told to everybody
@@ -28,6 +29,8 @@
 #include "detect/datagram.h"
 #include "detect/contact.h"
 #include "detect/detector.h"
+#include "detect/events.h"
+#include "detect/grow.h"
 #include "detect/linkmap.h"
 #include "detect/patience.h"
 #include "detect/relays.h"
@@ -112,12 +115,6 @@ struct joining {
     uint64_t next, rto;
 };
 
-struct pending {
-    int node;
-    uint32_t seq;
-    struct view_event event;
-};
-
 struct member {
     struct member_params p;
     struct member_ops ops;
@@ -174,17 +171,7 @@ struct member {
     uint64_t bound_value;
     struct round round;
 
-    /* events to order */
-    struct pending *queue; /* as coordinator: others' and own */
-    int n_queue, cap_queue;
-    struct pending *mine; /* submitted here, not ordered yet */
-    int n_mine, cap_mine;
-    uint32_t next_seq;
-    struct ordered {
-        int node;
-        uint32_t seq;
-    } * ordered; /* last seq ordered, by node ascending; absent: 0 */
-    int n_ordered, cap_ordered;
+    struct events events;
     struct report report;
     struct joining joining;
     struct pace round_pace; /* of subtrees */
@@ -202,7 +189,6 @@ void member_note_answer(struct member *m, int node, uint64_t asked);
 /* Fills in the header; goes around a broken link where a relay is known. */
 void member_post(struct member *m, int to, struct datagram *msg);
 void member_post_direct(struct member *m, int to, struct datagram *msg); /* never around */
-bool grow(void **array, int *cap, int need, size_t size);                /* false: out of memory */
 static inline bool is_member(const struct member *m, int node)
 {
     return !idset_has(&m->gone, node);
@@ -249,7 +235,6 @@ void agreement_begin_anew(struct member *m);
 void agreement_tick(struct member *m);
 uint64_t agreement_deadline(const struct member *m);
 void agreement_deaths_changed(struct member *m, bool own);
-uint32_t agreement_last_ordered(const struct member *m, int node); /* number of its last event in the log */
 void agreement_behind(struct member *m, int who);
 void agreement_prepare(struct member *m, const struct batch *batch);
 void agreement_accept(struct member *m, uint64_t ballot, const struct batch *batch, uint64_t value);

@@ -49,13 +49,10 @@ static void report_due(struct member *m)
 
 uint32_t report_submit(struct member *m, const struct view_event *event)
 {
-    if (!grow((void **)&m->mine, &m->cap_mine, m->n_mine + 1, sizeof *m->mine)) {
+    uint32_t seq = events_submit(&m->events, m->p.self, event);
+    if (!seq)
         member_halt(m, "out of memory");
-        return 0;
-    }
-    uint32_t seq = ++m->next_seq;
-    m->mine[m->n_mine++] = (struct pending){.node = m->p.self, .seq = seq, .event = *event};
-    if (m->n_mine <= MEMBER_BATCH_MAX) /* later ones have their turn after a commit */
+    else if (m->events.n_mine <= MEMBER_BATCH_MAX) /* later ones have their turn after a commit */
         report_due(m);
     return seq;
 }
@@ -74,7 +71,7 @@ void report_death(struct member *m, bool own)
     struct report *r = &m->report;
     if (own) {
         report_due(m);
-    } else if (r->next <= m->t || (m->n_deaths == 1 && !m->n_mine)) {
+    } else if (r->next <= m->t || (m->n_deaths == 1 && !m->events.n_mine)) {
         r->taken = false;
         r->since = r->next = m->t + m->p.rto_max_ns + rng_below(&m->rng, m->p.late_ns);
     }
@@ -91,8 +88,8 @@ void report_committed(struct member *m)
     struct report *r = &m->report;
     m->poll_rto = 4 * m->p.rto_ns;
     poll_later(m);
-    int last = m->n_mine < MEMBER_BATCH_MAX ? m->n_mine : MEMBER_BATCH_MAX;
-    if (last > 0 && m->mine[last - 1].seq > r->said)
+    int last = m->events.n_mine < MEMBER_BATCH_MAX ? m->events.n_mine : MEMBER_BATCH_MAX;
+    if (last > 0 && m->events.mine[last - 1].seq > r->said)
         report_due(m);
 }
 
@@ -154,25 +151,6 @@ void report_known(struct member *m, int node, uint64_t nonce)
     }
 }
 
-static uint32_t last_known(const struct member *m, int node)
-{
-    uint32_t last = agreement_last_ordered(m, node);
-    for (int k = 0; k < m->n_queue; k++)
-        if (m->queue[k].node == node && m->queue[k].seq > last)
-            last = m->queue[k].seq;
-    return last;
-}
-
-static void queue_mine(struct member *m)
-{
-    uint32_t last = last_known(m, m->p.self);
-    for (int i = 0; i < m->n_mine; i++)
-        if (m->mine[i].seq == last + 1 && grow((void **)&m->queue, &m->cap_queue, m->n_queue + 1, sizeof *m->queue)) {
-            m->queue[m->n_queue++] = m->mine[i];
-            last++;
-        }
-}
-
 /* How soon a death has its turn in a report, 0 the first: those that who is to have them ordered does not know, our own before others'. */
 enum { URGENCIES = 4 };
 static int urgency(const struct member *m, const struct death *d)
@@ -203,10 +181,10 @@ static void send_report(struct member *m, int to)
 {
     struct datagram msg = {.type = DATAGRAM_REPORT, .nonce = detector_nonce(m)};
     add_deaths(m, &msg);
-    for (int i = 0; i < m->n_mine && i < MEMBER_BATCH_MAX; i++) {
+    for (int i = 0; i < m->events.n_mine && i < MEMBER_BATCH_MAX; i++) {
         msg.batch.e[msg.batch.n++] =
-            (struct batch_entry){.node = m->p.self, .seq = m->mine[i].seq, .event = m->mine[i].event};
-        m->report.said = m->mine[i].seq;
+            (struct batch_entry){.node = m->p.self, .seq = m->events.mine[i].seq, .event = m->events.mine[i].event};
+        m->report.said = m->events.mine[i].seq;
     }
     m->report.said_nonce = msg.nonce;
     m->report.n_said = msg.n_deaths;
@@ -225,7 +203,7 @@ static uint64_t silence(const struct member *m)
 
 static bool has_own(const struct member *m)
 {
-    bool own = m->n_mine > 0;
+    bool own = m->events.n_mine > 0;
     for (int i = 0; i < m->n_deaths; i++)
         own |= is_own(m, &m->deaths[i]);
     return own;
@@ -241,7 +219,7 @@ void report_send(struct member *m)
 {
     struct report *r = &m->report;
     int to = agreement_coordinator(m);
-    if (!m->n_mine && !m->n_deaths)
+    if (!m->events.n_mine && !m->n_deaths)
         return;
     if (to != r->to) {
         r->to = to;
@@ -264,7 +242,7 @@ void report_send(struct member *m)
     int candidates = 1;
     for (int id = to; id < m->p.n && !m->halted; id = idset_next_out(&m->dead, id + 1)) {
         if (id == m->p.self) {
-            queue_mine(m);
+            events_enqueue_mine(&m->events, m->p.self);
             break; /* those after us would not be coordinator before us */
         }
         send_report(m, id);
@@ -280,7 +258,7 @@ void report_send(struct member *m)
 
 uint64_t report_deadline(const struct member *m)
 {
-    return m->n_mine || m->n_deaths ? m->report.next : NEVER;
+    return m->events.n_mine || m->n_deaths ? m->report.next : NEVER;
 }
 
 /* ------------------------------------------------------------------------------------------------ what has come of it */
@@ -333,7 +311,7 @@ static bool is_taken(const struct member *m, const struct datagram *msg)
 {
     bool taken = agreement_coordinator(m) == m->p.self && is_known(m, msg);
     for (int i = 0; i < msg->batch.n; i++)
-        taken &= msg->batch.e[i].seq <= last_known(m, msg->batch.e[i].node);
+        taken &= msg->batch.e[i].seq <= events_last_known(&m->events, msg->batch.e[i].node);
     return taken;
 }
 
@@ -345,10 +323,8 @@ void report_take(struct member *m, const struct datagram *msg)
     for (int i = 0; i < msg->batch.n && !m->halted; i++) {
         const struct batch_entry *e = &msg->batch.e[i];
         bool right = e->event.type >= VIEW_EVENT_FIRST || e->event.type == VIEW_NODE_BORN;
-        if (e->seq != last_known(m, e->node) + 1 || !right || !is_member(m, e->node) ||
-            !grow((void **)&m->queue, &m->cap_queue, m->n_queue + 1, sizeof *m->queue))
-            continue;
-        m->queue[m->n_queue++] = (struct pending){.node = e->node, .seq = e->seq, .event = e->event};
+        if (right && is_member(m, e->node))
+            (void)events_enqueue(&m->events, &(struct pending){.node = e->node, .seq = e->seq, .event = e->event});
     }
     struct datagram pong = {.type = DATAGRAM_PONG};
     if (is_taken(m, msg)) {

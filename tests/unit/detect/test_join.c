@@ -207,7 +207,7 @@ static void test_join_a_birth_that_is_not_the_next_one_is_void(void **state)
     assert_int_equal(births, 1);
     assert_int_equal(member_next_id(cores.c[0].m), 4);
     for (int i = 0; i < 3; i++)
-        assert_int_equal(cores.c[i].m->n_mine, 0);
+        assert_int_equal(cores.c[i].m->events.n_mine, 0);
     assert_false(member_alive(cores.c[0].m, 3));
     member_join(cores.c[0].m, 3, 99, 0, cores.now); /* never again */
     cores_pass(100 * MS);
