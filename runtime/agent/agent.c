@@ -289,18 +289,13 @@ static keel_status store_memory_fill(void *user, void *base, int64_t handle, siz
 
 static bool make_tables(struct agent *a, const struct agent_config *config)
 {
-    size_t members = (size_t)a->members, ranks = (size_t)config->ranks, copysets = (size_t)agent_copysets(a);
+    size_t members = (size_t)a->members, copysets = (size_t)agent_copysets(a);
     a->node_incarnation = calloc(members, sizeof *a->node_incarnation);
-    a->own_conn = calloc(ranks, sizeof(struct conn *));
-    a->stake = calloc(members, sizeof *a->stake);
-    a->staked_epoch = UINT64_MAX;
-    a->rank_joined = calloc(ranks, sizeof *a->rank_joined);
-    a->rank_started = calloc(ranks, sizeof *a->rank_started);
     a->dedup = calloc(copysets, sizeof *a->dedup);
     a->forwards = calloc(copysets, sizeof *a->forwards);
     if (!recovery_init(&a->recovery, agent_copysets(a)) || !fences_init(&a->fences, a->members, config->ranks) ||
         !chain_init(&a->relays, a->members) || !segments_init(&a->segments, a->members) || !a->node_incarnation ||
-        !a->stake || !a->rank_joined || !a->rank_started || !a->dedup || !a->forwards || !a->own_conn)
+        !stakes_init(&a->stakes, a->members) || !ranks_init(&a->ranks, config->ranks) || !a->dedup || !a->forwards)
         return false;
     for (size_t g = 0; g < copysets; g++)
         if (!dedup_init(&a->dedup[g], config->ranks))
@@ -379,8 +374,8 @@ void agent_address(struct agent *a, int node, const struct tp_addr *addr, uint64
 
 void agent_fini(struct agent *a)
 {
-    while (a->procs)
-        ranks_free(a, a->procs);
+    while (a->ranks.procs)
+        ranks_free(a, a->ranks.procs);
     while (a->conns)
         agent_drop_conn(a, a->conns);
     segments_fini(&a->segments);
@@ -399,10 +394,8 @@ void agent_fini(struct agent *a)
     recovery_fini(&a->recovery);
     free(a->node_incarnation);
     fences_fini(&a->fences);
-    free((void *)a->own_conn);
-    free(a->stake);
-    free(a->rank_joined);
-    free(a->rank_started);
+    stakes_fini(&a->stakes);
+    ranks_fini(&a->ranks);
     free(a->dedup);
     free(a->forwards);
     view_fini(&a->view);

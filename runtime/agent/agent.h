@@ -16,7 +16,9 @@
 #include "runtime/base/life.h"
 #include "runtime/agent/chain.h"
 #include "runtime/agent/dedup.h"
+#include "runtime/agent/health.h"
 #include "runtime/agent/peer.h"
+#include "runtime/agent/ranks.h"
 #include "runtime/agent/recover.h"
 #include "runtime/agent/segments.h"
 #include "runtime/agent/stash.h"
@@ -140,11 +142,8 @@ struct agent {
     struct peers peers;
     struct conn *conns;
     struct newcomer *asked;
-    struct conn **own_conn; /* [ranks] of this node's */
     struct fences fences;
-    uint8_t *stake; /* [members] enum view_stake, as it was told */
-    uint64_t staked_epoch;
-    unsigned staked_classes; /* what these follow from */
+    struct stakes stakes;
     struct waiter *waiters, **waiters_tail;
     struct relays relays;
     struct stash stash;   /* requests that cannot be executed yet: a view change, a copy that waits for good bytes */
@@ -155,18 +154,15 @@ struct agent {
     struct recovery recovery;
     struct doubt *doubts;
     struct repair *repair; /* [copysets] */
-    struct proc *procs;
+    struct ranks ranks;
     struct segment_book segments;
-    uint64_t *rank_joined;  /* [ranks] value with which the rank's incarnation joins */
-    uint32_t *rank_started; /* [ranks] 1 + incarnation that was started on this node, 0: none */
-    uint64_t now;           /* of this round of the owner's loop */
-    uint64_t blocks;        /* of fillings that were sent and received here */
-    bool block_came;        /* since the last step */
-    bool block_rests;       /* this step sends none */
-    uint64_t acks_at;       /* when to say next for which nodes operations wait */
+    uint64_t now;     /* of this round of the owner's loop */
+    uint64_t blocks;  /* of fillings that were sent and received here */
+    bool block_came;  /* since the last step */
+    bool block_rests; /* this step sends none */
+    uint64_t acks_at; /* when to say next for which nodes operations wait */
     uint64_t refused_count;
-    uint32_t needs_told; /* enum program_needs that VIEW_NEEDS was submitted for */
-    bool broken;         /* agent_break was called */
+    bool broken; /* agent_break was called */
     /* what agent_poll works on */
     struct tp_event *batch;
     int batch_n, batch_at;

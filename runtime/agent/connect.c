@@ -35,15 +35,15 @@ void agent_close_conn(struct agent *a, struct conn *c)
 
 void agent_drop_conn(struct agent *a, struct conn *c)
 {
-    for (struct proc *p = a->procs; p; p = p->next)
+    for (struct proc *p = a->ranks.procs; p; p = p->next)
         if (p->conn == c)
             p->conn = NULL;
     struct conn **link = &a->conns;
     while (*link != c)
         link = &(*link)->next;
     *link = c->next;
-    if (a->own_conn[c->life.rank] == c)
-        a->own_conn[c->life.rank] = NULL;
+    if (a->ranks.conn[c->life.rank] == c)
+        a->ranks.conn[c->life.rank] = NULL;
     agent_close_conn(a, c);
     execute_forget(a, c);
     free(c);
@@ -71,7 +71,7 @@ static bool admit_rank(struct agent *a, const struct hello *hello, struct tp_con
         c->next = a->conns;
         a->conns = c;
         if (c->node == a->self)
-            a->own_conn[c->life.rank] = c;
+            a->ranks.conn[c->life.rank] = c;
     }
     if (!hello_is_new(hello, &c->attempt))
         return false;

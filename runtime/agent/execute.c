@@ -579,7 +579,7 @@ static bool store_forward(struct agent *a, int copyset, const struct store_copy 
 /* This is the last copy, on the origin's node: all have it. */
 static void answer_origin(const struct agent *a, const struct wire *w)
 {
-    struct conn *c = a->own_conn[w->rank];
+    struct conn *c = a->ranks.conn[w->rank];
     struct wire reply = {.type = WIRE_REPLY, .seq = (uint64_t)w->b, .a = w->a};
     if (c && life_equal(c->life, wire_life(w)))
         agent_answer(c, &reply, NULL);

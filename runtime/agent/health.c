@@ -1,11 +1,26 @@
 #include "runtime/agent/health.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/agent/agent.h"
 #include "runtime/wire/system.h"
 
-#include <string.h>
+bool stakes_init(struct stakes *s, int members)
+{
+    *s = (struct stakes){.told = calloc((size_t)members, sizeof *s->told), .epoch = UINT64_MAX};
+    return s->told != NULL;
+}
+
+void stakes_fini(struct stakes *s)
+{
+    free(s->told);
+    *s = (struct stakes){0};
+}
 
 static struct proc *process_of(const struct agent *a, struct life life)
 {
-    for (struct proc *p = a->procs; p; p = p->next)
+    for (struct proc *p = a->ranks.procs; p; p = p->next)
         if (life_equal(p->life, life) && !p->exited)
             return p;
     return NULL;
@@ -211,18 +226,19 @@ void health_committed(struct agent *a)
 void health_stakes(struct agent *a)
 {
     unsigned used = 0;
-    for (const struct store_segment *s = a->store.first; s; s = s->next)
-        if (s->seg != SYSTEM_SEGMENT && s->bytes_per_rank > 0)
-            used |= 1u << s->redundancy;
-    if (!a->ops.stake || (used == a->staked_classes && a->view.epoch == a->staked_epoch))
+    for (const struct store_segment *g = a->store.first; g; g = g->next)
+        if (g->seg != SYSTEM_SEGMENT && g->bytes_per_rank > 0)
+            used |= 1u << g->redundancy;
+    struct stakes *s = &a->stakes;
+    if (!a->ops.stake || (used == s->used && a->view.epoch == s->epoch))
         return;
-    a->staked_classes = used;
-    a->staked_epoch = a->view.epoch;
+    s->used = used;
+    s->epoch = a->view.epoch;
     for (int m = 0; m < a->members; m++) {
         enum view_stake stake = view_stake(&a->view, m, used);
-        if (m != a->self && stake != a->stake[m])
+        if (m != a->self && stake != s->told[m])
             a->ops.stake(a->ops.user, m, stake);
-        a->stake[m] = (uint8_t)stake;
+        s->told[m] = (uint8_t)stake;
     }
 }
 

@@ -4,7 +4,26 @@
 #ifndef KEEL_AGENT_HEALTH_H
 #define KEEL_AGENT_HEALTH_H
 
-#include "runtime/agent/agent.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "runtime/view/view.h"
+#include "runtime/wire/control.h"
+#include "runtime/wire/page.h"
+#include "runtime/wire/wire.h"
+
+struct agent;
+
+/* What nodes' deaths would cost, as the detector was told last. */
+struct stakes {
+    uint8_t *told;  /* [members] enum view_stake */
+    uint64_t epoch; /* of the view and */
+    unsigned used;  /* the classes (view.h: view_stake) that these follow from */
+};
+
+/* False: out of memory. stakes_fini frees what was made, also of an all-zero one. */
+bool stakes_init(struct stakes *stakes, int members);
+void stakes_fini(struct stakes *stakes);
 
 /* A rank of this node asks. */
 void health_ask(struct agent *a, const struct control *r);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/agent/agent.h"
 #include "runtime/agent/health.h"
 #include "runtime/agent/parcels.h"
 #include "runtime/agent/recover.h"
@@ -13,9 +14,25 @@
 #include "runtime/base/signals.h"
 #include "runtime/wire/complete.h"
 
+bool ranks_init(struct ranks *r, int count)
+{
+    *r = (struct ranks){.conn = calloc((size_t)count, sizeof(struct conn *)),
+                        .joined = calloc((size_t)count, sizeof *r->joined),
+                        .started = calloc((size_t)count, sizeof *r->started)};
+    return r->conn && r->joined && r->started;
+}
+
+void ranks_fini(struct ranks *r)
+{
+    free((void *)r->conn);
+    free(r->joined);
+    free(r->started);
+    *r = (struct ranks){0};
+}
+
 struct proc *ranks_find(const struct agent *a, int id)
 {
-    for (struct proc *p = a->procs; p; p = p->next)
+    for (struct proc *p = a->ranks.procs; p; p = p->next)
         if (p->id == id)
             return p;
     return NULL;
@@ -23,7 +40,7 @@ struct proc *ranks_find(const struct agent *a, int id)
 
 struct proc *ranks_of(const struct agent *a, struct life life)
 {
-    for (struct proc *p = a->procs; p; p = p->next)
+    for (struct proc *p = a->ranks.procs; p; p = p->next)
         if (life_equal(p->life, life))
             return p;
     return NULL;
@@ -36,8 +53,8 @@ struct proc *ranks_started(struct agent *a, int id)
     struct proc *p = calloc(1, sizeof *p);
     if (!p)
         return NULL;
-    *p = (struct proc){.next = a->procs, .id = id, .life = LIFE_NONE};
-    a->procs = p;
+    *p = (struct proc){.next = a->ranks.procs, .id = id, .life = LIFE_NONE};
+    a->ranks.procs = p;
     return p;
 }
 
@@ -54,18 +71,18 @@ struct conn *ranks_conn(struct agent *a, struct proc *proc)
 void ranks_welcome(struct agent *a, struct proc *proc, struct life life, struct tp_ep *ep, struct intent_page *intents,
                    struct control_welcome *w)
 {
-    uint64_t joined = life.incarnation > 0 ? a->rank_joined[life.rank] : 0;
+    uint64_t joined = life.incarnation > 0 ? a->ranks.joined[life.rank] : 0;
     proc->life = life;
     proc->intents = intents;
     atomic_store(&intents->segments, complete_segments(joined));
     atomic_store(&intents->collectives, complete_collectives(joined));
-    a->rank_started[life.rank] = life.incarnation + 1;
+    a->ranks.started[life.rank] = life.incarnation + 1;
     struct conn *c = proc->conn;
     c->ep = ep;
     c->life = life;
     c->next = a->conns;
     a->conns = c;
-    a->own_conn[life.rank] = c;
+    a->ranks.conn[life.rank] = c;
     *w = (struct control_welcome){.type = CONTROL_WELCOME,
                                   .rank = life.rank,
                                   .size = a->view.ranks,
@@ -103,7 +120,7 @@ void ranks_ended_job(struct agent *a, struct proc *proc, int code)
 
 void ranks_free(struct agent *a, struct proc *proc)
 {
-    struct proc **link = &a->procs;
+    struct proc **link = &a->ranks.procs;
     while (*link != proc)
         link = &(*link)->next;
     a->recovery.complete = ranks_complete(a);
@@ -136,9 +153,9 @@ static void take_doubts(struct agent *a, struct proc *proc)
 static void tell_needs(struct agent *a, uint32_t needs)
 {
     struct view_event e = {.type = VIEW_NEEDS, .a = needs};
-    if (a->needs_told & needs)
+    if (a->ranks.needs_told & needs)
         return;
-    a->needs_told |= needs;
+    a->ranks.needs_told |= needs;
     a->ops.submit(a->ops.user, &e);
 }
 
@@ -218,12 +235,12 @@ void ranks_joined(struct agent *a, uint64_t value)
 {
     for (int r = 0; r < a->view.ranks; r++)
         if (a->view.rank[r].joined == a->view.epoch && a->view.rank[r].state == RANK_RUNNING)
-            a->rank_joined[r] = value;
+            a->ranks.joined[r] = value;
 }
 
 void ranks_view_committed(struct agent *a)
 {
-    for (struct proc *proc = a->procs, *next; proc; proc = next) {
+    for (struct proc *proc = a->ranks.procs, *next; proc; proc = next) {
         next = proc->next;
         const int rank = proc->life.rank;
         if (rank >= 0 && proc->exited &&
@@ -235,7 +252,7 @@ void ranks_view_committed(struct agent *a)
 
 static struct proc *free_standby(const struct agent *a)
 {
-    for (struct proc *p = a->procs; p; p = p->next)
+    for (struct proc *p = a->ranks.procs; p; p = p->next)
         if (life_is_none(p->life) && !p->exited)
             return p;
     return NULL;
@@ -247,9 +264,9 @@ void ranks_view_settled(struct agent *a)
     for (int r = 0; r < a->view.ranks && !a->view.stopped; r++) {
         const struct view_rank *k = &a->view.rank[r];
         if (k->node != a->self || k->state != RANK_RUNNING || !k->joined || k->joined > a->recovery.settled ||
-            a->rank_started[r] == k->incarnation + 1)
+            a->ranks.started[r] == k->incarnation + 1)
             continue;
-        a->rank_started[r] = k->incarnation + 1;
+        a->ranks.started[r] = k->incarnation + 1;
         struct proc *proc = free_standby(a);
         FAULT_POINT("procs.joining");
         a->ops.assign(a->ops.user, proc, view_life(&a->view, r));
@@ -269,7 +286,7 @@ static uint64_t segments_of(const struct proc *p)
 uint64_t ranks_complete(const struct agent *a)
 {
     uint64_t most = a->recovery.complete;
-    for (const struct proc *p = a->procs; p; p = p->next) {
+    for (const struct proc *p = a->ranks.procs; p; p = p->next) {
         uint64_t here = p->intents ? complete_value(segments_of(p), atomic_load(&p->intents->collectives)) : 0;
         most = here > most ? here : most;
     }
@@ -283,7 +300,7 @@ bool ranks_come_to(const struct agent *a, uint64_t number)
         if (k->node != a->self || !view_rank_takes_part(&a->view, r))
             continue;
         const struct proc *p = ranks_of(a, view_life(&a->view, r));
-        uint64_t before = k->joined ? complete_segments(a->rank_joined[r]) : 0;
+        uint64_t before = k->joined ? complete_segments(a->ranks.joined[r]) : 0;
         if ((p && p->intents ? segments_of(p) : before) < number)
             return true;
     }

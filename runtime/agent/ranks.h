@@ -2,7 +2,30 @@
 #ifndef KEEL_AGENT_RANKS_H
 #define KEEL_AGENT_RANKS_H
 
-#include "runtime/agent/agent.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "runtime/base/life.h"
+#include "runtime/view/view.h"
+#include "runtime/wire/control.h"
+#include "runtime/wire/note.h"
+
+struct agent;
+struct conn;
+struct proc;
+struct tp_ep;
+
+struct ranks {
+    struct proc *procs;
+    struct conn **conn;  /* [ranks] of this node's */
+    uint64_t *joined;    /* [ranks] value with which the rank's incarnation joins */
+    uint32_t *started;   /* [ranks] 1 + incarnation that was started on this node, 0: none */
+    uint32_t needs_told; /* enum program_needs that VIEW_NEEDS was submitted for */
+};
+
+/* False: out of memory. ranks_fini frees what was made, also of an all-zero one; the processes were freed before. */
+bool ranks_init(struct ranks *ranks, int count);
+void ranks_fini(struct ranks *ranks);
 
 /* For the owner. A process was started; id is unique and never reused. NULL: out of memory. */
 struct proc *ranks_started(struct agent *a, int id);

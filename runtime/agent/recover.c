@@ -204,7 +204,7 @@ static void show_lives(struct agent *a)
         atomic_store_explicit(&k->life, life, memory_order_relaxed);
         atomic_store_explicit(&k->joined, v->rank[r].joined, memory_order_relaxed);
         atomic_store_explicit(&k->changed, v->epoch, memory_order_relaxed);
-        uint64_t after = a->rank_joined[r];
+        uint64_t after = a->ranks.joined[r];
         atomic_store_explicit(&k->after, after, memory_order_relaxed);
         page->change[changes++ % PAGE_CHANGES] =
             (struct page_change){.epoch = v->epoch, .life = life, .after = after, .rank = (uint32_t)r};

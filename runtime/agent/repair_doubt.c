@@ -101,7 +101,7 @@ void doubt_for_each(struct agent *a, int copyset, doubt_knows *know)
             if (is_torn_in(a, copyset, &c->note[i]))
                 know(a, copyset, c->life, &c->note[i], false);
     atomic_thread_fence(memory_order_seq_cst); /* the route was changed before: with op_store_here */
-    for (const struct proc *p = a->procs; p; p = p->next)
+    for (const struct proc *p = a->ranks.procs; p; p = p->next)
         for (int i = 0; i < INTENT_MAX; i++)
             if (ranks_intent(a, p, i, &patch) && copyset_of_patch(a, &patch) == copyset)
                 know(a, copyset, p->life, &patch, true);

@@ -144,7 +144,7 @@ static void show_known(const struct proc *p, uint64_t what)
 /* It counts here already, as the rank may do without such calls for long, and die. */
 static void tell_those_who_free(struct agent *a)
 {
-    for (struct proc *p = a->segments.freeing && all_know_of_freed(a) ? a->procs : NULL; p; p = p->next) {
+    for (struct proc *p = a->segments.freeing && all_know_of_freed(a) ? a->ranks.procs : NULL; p; p = p->next) {
         struct control reply = {.type = CONTROL_SEG_FREE, .id = p->freeing_id};
         if (!p->freeing)
             continue;
@@ -159,7 +159,7 @@ static void tell_those_who_free(struct agent *a)
 
 static struct proc *of_wait(const struct agent *a, const struct seg_wait *w)
 {
-    struct proc *p = a->procs;
+    struct proc *p = a->ranks.procs;
     while (p && p->id != w->proc)
         p = p->next;
     return p;

@@ -23,9 +23,9 @@
 static void test_aimed_allocation_after_a_failed_one(void **state)
 {
     (void)state;
-    struct proc proc = {.life.rank = 0, .id = 1, .next = w.node[0].agent.procs};
+    struct proc proc = {.life.rank = 0, .id = 1, .next = w.node[0].agent.ranks.procs};
     struct agent *a = &w.node[0].agent;
-    a->procs = &proc;
+    a->ranks.procs = &proc;
     struct control r = {.type = CONTROL_SEG_CREATE, .id = 1, .seg = 4, .bytes = 64, .redundancy = 1, .b = 1};
     memory_fail_at(4); /* the copy, behind the waiter and the segment */
     segments_create(a, &proc, &r);
@@ -35,7 +35,7 @@ static void test_aimed_allocation_after_a_failed_one(void **state)
     segments_create(a, &proc, &r);
     world_pump();
     print_message("status %d, freed %d\n", w.answer.status, (int)w.answer.a);
-    a->procs = proc.next;
+    a->ranks.procs = proc.next;
     assert_int_equal(w.answer.id, 2);
     if (w.answer.status == KEEL_OK)
         assert_non_null(store_find(&a->store, 4));
@@ -63,8 +63,8 @@ static void test_aimed_node_without_memory_for_a_segment_lets_its_rank_say_so(vo
     (void)state;
     struct agent *a = &w.node[1].agent;
     struct proc first = {.life.rank = 0, .id = 1}, here = {.life.rank = 1, .id = 2};
-    w.node[0].agent.procs = &first;
-    a->procs = &here;
+    w.node[0].agent.ranks.procs = &first;
+    a->ranks.procs = &here;
     struct control r = {.type = CONTROL_SEG_CREATE, .id = 1, .seg = 4, .bytes = 64, .redundancy = 1, .b = 1};
     struct wire tell = {.type = WIRE_SEGMENT, .seg = 4, .a = 64, .b = 1, .identity = 1};
     memory_fail_at(3); /* the copy, behind the segment */
@@ -82,7 +82,7 @@ static void test_aimed_node_without_memory_for_a_segment_lets_its_rank_say_so(vo
     world_pump();
     for (int node = 0; node < 4; node++)
         assert_null(store_find(&w.node[node].agent.store, 4));
-    w.node[0].agent.procs = a->procs = NULL;
+    w.node[0].agent.ranks.procs = a->ranks.procs = NULL;
 }
 
 /* the same, and the rank that would have said so dies: the node cannot keep its promise. */
@@ -301,7 +301,7 @@ static void one_frees(keel_status agreed, uint64_t number)
     struct control r = {.type = CONTROL_SEG_FREE, .id = 9, .seg = 4, .a = agreed, .b = (int64_t)number};
     freers = (struct intent_page){0};
     freer = (struct proc){.life.rank = 0, .id = 1, .intents = &freers};
-    w.node[0].agent.procs = &freer;
+    w.node[0].agent.ranks.procs = &freer;
     w.answer.id = 0;
     ranks_control(&w.node[0].agent, &freer, &r);
 }
@@ -351,7 +351,7 @@ static void test_aimed_end_of_a_segment_is_known_to_all_before_it_counts(void **
             w.node[node].agent.store.limit = 4; /* it never was */
         }
         w.node[0].agent.segments.freed.by_us = 0;
-        w.node[0].agent.procs = NULL;
+        w.node[0].agent.ranks.procs = NULL;
     }
 }
 
@@ -362,7 +362,7 @@ static void test_aimed_made_segment_is_known_when_all_have_it(void **state)
     struct agent *a = &w.node[0].agent;
     freers = (struct intent_page){0};
     freer = (struct proc){.life.rank = 0, .id = 1, .intents = &freers};
-    a->procs = &freer;
+    a->ranks.procs = &freer;
     w.node[2].still = true;
     w.answer.id = 0;
     for (int here = 1; here >= 0; here--) {
@@ -381,7 +381,7 @@ static void test_aimed_made_segment_is_known_when_all_have_it(void **state)
     assert_int_equal(w.answer.status, KEEL_OK);
     assert_int_equal(atomic_load(&freers.known), KNOWN_MADE(2));
     assert_null(a->segments.waits);
-    a->procs = NULL;
+    a->ranks.procs = NULL;
 }
 
 /* who waits for all to know what became of a segment goes meanwhile. */
@@ -394,7 +394,7 @@ static void test_aimed_who_waits_for_all_to_know_may_die(void **state)
     assert_int_equal(w.node[0].agent.segments.freeing, 1);
     segments_proc_gone(&w.node[0].agent, &freer);
     assert_int_equal(w.node[0].agent.segments.freeing, 0);
-    w.node[0].agent.procs = NULL;
+    w.node[0].agent.ranks.procs = NULL;
     w.node[2].still = false;
     world_pump();
     assert_int_equal(w.answer.id, 0);
@@ -411,7 +411,7 @@ static void test_aimed_refused_allocation_that_does_not_count_is_not_known_to_wh
     world_pump();
     assert_int_equal(segments_complete(&w.node[3].agent, 0), 4);
     assert_int_equal(segments_complete(&w.node[3].agent, 1), 5);
-    w.node[0].agent.procs = NULL;
+    w.node[0].agent.ranks.procs = NULL;
 }
 
 static int refusals; /* the agent has no memory so often */

@@ -22,7 +22,7 @@ static int tear_down(void **state)
 {
     (void)state;
     for (int i = 0; i < 3; i++)
-        for (struct proc *p = w.node[i].agent.procs; p; p = p->next)
+        for (struct proc *p = w.node[i].agent.ranks.procs; p; p = p->next)
             p->conn->ep = NULL; /* another one's, which closes it */
     world_close();
     return 0;
@@ -42,7 +42,7 @@ static void begin(int rank, uint32_t incarnation)
     static struct control_welcome welcome;
     struct agent *a = &w.node[rank].agent;
     struct proc *proc = ranks_started(a, 10 + (int)incarnation);
-    struct tp_ep *ep = a->own_conn[rank]->ep;
+    struct tp_ep *ep = a->ranks.conn[rank]->ep;
     assert_non_null(ranks_conn(a, proc));
     ranks_welcome(a, proc, life_of(rank, incarnation), ep, &intents, &welcome);
 }
@@ -90,8 +90,8 @@ static void test_parcels_for_the_next_process_wait_for_it_and_for_the_view(void 
     send_parcel(0, 1, 1, 1, 'a'); /* by a view that its agent has before this one */
     world_pump();
     assert_int_equal(w.rank[0].replies, 0);
-    w.node[1].agent.procs->exited = true;
-    w.node[1].agent.procs->conn->ep = NULL;
+    w.node[1].agent.ranks.procs->exited = true;
+    w.node[1].agent.ranks.procs->conn->ep = NULL;
     world_change(&dead, 1);
     assert_int_equal(w.node[1].agent.view.rank[1].incarnation, 1);
     w.rank[1].incarnation = 1;
