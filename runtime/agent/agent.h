@@ -28,6 +28,7 @@
 #include "runtime/wire/control.h"
 #include "runtime/wire/note.h"
 #include "runtime/wire/page.h"
+#include "runtime/wire/reply.h"
 #include "runtime/wire/wire.h"
 #include "runtime/view/view.h"
 
@@ -71,9 +72,9 @@ struct doubt {
 struct waiter {
     struct waiter *next;
     struct conn *conn; /* NULL: the origin is gone, only the order counts */
-    struct wire reply;
+    struct msg_reply reply;
     int copyset;
-    bool answered_there; /* the last copy answers (WIRE_F_ANSWER) */
+    bool answered_there; /* the last copy answers (msg_forward: answer) */
     struct chain_mark mark;
     bool forwarded; /* forward and its bytes are kept, to be sent again if the chain breaks */
     struct wire forward;

@@ -9,20 +9,30 @@
 #include "runtime/base/fault.h"
 #include "runtime/base/log.h"
 #include "runtime/base/words.h"
+#include "runtime/wire/acc.h"
 #include "runtime/wire/arith.h"
+#include "runtime/wire/forward.h"
+#include "runtime/wire/get.h"
+#include "runtime/wire/intent.h"
 #include "runtime/wire/marks.h"
 #include "runtime/wire/pack.h"
+#include "runtime/wire/put.h"
+#include "runtime/wire/reply.h"
+#include "runtime/wire/rmw.h"
 
 void execute_reply(struct conn *c, const struct wire *request, int status, int64_t value, const void *body,
                    uint32_t len)
 {
-    struct wire reply = {.type = WIRE_REPLY, .seq = request->seq, .status = status, .a = value, .len = len};
+    struct wire reply;
+    msg_reply_encode(
+        &(struct msg_reply){.seq = request->seq, .status = status, .value = value, .len = len, .forgot = -1}, &reply);
     agent_answer(c, &reply, body);
 }
 
 static void reply_waiter(const struct waiter *w)
 {
-    struct wire reply = {.type = WIRE_REPLY, .seq = w->reply.seq, .a = w->reply.a, .epoch = w->reply.epoch};
+    struct wire reply;
+    msg_reply_encode(&w->reply, &reply);
     agent_answer(w->conn, &reply, NULL);
 }
 
@@ -131,16 +141,17 @@ void execute_fini(struct agent *a)
 struct target {
     struct conn *conn;
     const struct wire *w;
+    struct msg_request request; /* of w, what all requests say */
     const void *body;
     int copyset;
     const struct view_copyset *g;
     struct store_copy *copy;
-    struct pack pack; /* with WIRE_F_PACKED */
+    struct pack pack; /* request.packed */
 };
 
-static bool is_packed(const struct wire *w)
+static bool is_packed(const struct target *t)
 {
-    return w->flags & WIRE_F_PACKED;
+    return t->request.packed;
 }
 
 static bool in_range(const struct store_copy *copy, uint64_t offset, uint64_t len)
@@ -168,94 +179,93 @@ static void mark(const struct agent *a, const struct store_copy *copy, uint64_t 
 /* A put that the origin sends to every copy itself. */
 static void put_direct(struct agent *a, const struct target *t)
 {
-    const struct wire *w = t->w;
+    const struct msg_request *r = &t->request;
+    struct msg_put put;
     if (t->g->mode != COPYSET_DIRECT || view_copy_at(t->g, a->self) < 0) {
         answer(t, WIRE_RETRY);
         return;
     }
+    msg_put_decode(t->w, &put);
     /* Of pieces, all that lies between them, too: a repair may bring more than what differs. */
-    if (w->note)
-        t->conn->note[w->note - 1] = (struct patch){
-            .seg = w->seg, .slot = w->slot, .offset = w->offset, .len = is_packed(w) ? pack_reach(&t->pack) : w->len};
+    if (put.note >= 0)
+        t->conn->note[put.note] = (struct patch){.seg = r->at.seg,
+                                                 .slot = r->at.slot,
+                                                 .offset = r->at.offset,
+                                                 .len = is_packed(t) ? pack_reach(&t->pack) : r->len};
     FAULT_POINT("replica.put_noted");
-    if (is_packed(w))
-        pack_scatter(&t->pack, t->copy->base + w->offset);
+    if (is_packed(t))
+        pack_scatter(&t->pack, t->copy->base + r->at.offset);
     else
-        words_store(t->copy->base + w->offset, t->body, w->len);
-    mark(a, t->copy, w->offset, w->len, is_packed(w) ? &t->pack : NULL);
+        words_store(t->copy->base + r->at.offset, t->body, r->len);
+    mark(a, t->copy, r->at.offset, r->len, is_packed(t) ? &t->pack : NULL);
     FAULT_POINT("replica.put_applied");
     answer(t, KEEL_OK);
 }
 
-static size_t rmw_bytes(const struct wire *w)
+static void add(const struct target *t, const struct msg_acc *acc, uint8_t *at, const void *by, size_t len)
 {
-    return w->count & WIRE_RMW_32 ? 4 : 8;
+    static_assert(sizeof acc->scale >= ARITH_SCALE_MAX, "a message carries a scale of any type");
+    arith_add(acc->type, at, by, len / arith_size(acc->type), acc->scale, t->copy->shared);
 }
 
-static void add(const struct target *t, uint8_t *at, const void *by, size_t len)
+static void accumulate(const struct target *t, uint8_t *at)
 {
-    int64_t scale[] = {t->w->a, t->w->b};
-    static_assert(sizeof scale >= ARITH_SCALE_MAX, "a message carries a scale of any type");
-    arith_add(t->w->count, at, by, len / arith_size(t->w->count), scale, t->copy->shared);
-}
-
-static void apply_pieces(const struct target *t, uint8_t *at)
-{
+    struct msg_acc acc;
     const uint8_t *data = t->pack.data;
-    if (t->w->type == WIRE_PUT) {
-        pack_scatter(&t->pack, at);
+    msg_acc_decode(t->w, &acc);
+    if (!is_packed(t)) {
+        add(t, &acc, at, t->body, t->request.len);
         return;
     }
     for (uint32_t i = 0; i < t->pack.runs; i++) {
         struct pack_run run = pack_run(&t->pack, i);
-        add(t, at + run.at, data, run.len);
+        add(t, &acc, at + run.at, data, run.len);
         data += run.len;
     }
 }
 
 static int64_t apply(const struct target *t)
 {
-    const struct wire *w = t->w;
-    uint8_t *at = t->copy->base + w->offset;
-    if (is_packed(w)) {
-        apply_pieces(t, at);
-        return 0;
+    uint8_t *at = t->copy->base + t->request.at.offset;
+    struct msg_rmw rmw;
+    if (t->w->type == WIRE_RMW) {
+        msg_rmw_decode(t->w, &rmw);
+        return arith_rmw((enum arith_rmw)rmw.operation, rmw.bytes, at, rmw.a, rmw.b);
     }
-    if (w->type == WIRE_RMW)
-        return arith_rmw((enum arith_rmw)(w->count & ~(uint32_t)WIRE_RMW_32), rmw_bytes(w), at, w->a, w->b);
-    if (w->type == WIRE_PUT) {
-        words_store(at, t->body, w->len);
-        return 0;
-    }
-    add(t, at, t->body, w->len);
+    if (t->w->type == WIRE_ACC)
+        accumulate(t, at);
+    else if (is_packed(t))
+        pack_scatter(&t->pack, at);
+    else
+        words_store(at, t->body, t->request.len);
     return 0;
 }
 
-static enum dedup_verdict look(const struct agent *a, const struct target *t, int64_t *value)
+static enum dedup_verdict look(const struct agent *a, const struct target *t, const struct msg_identity *id,
+                               int64_t *value)
 {
     const struct dedup *d = &a->dedup[t->copyset];
-    const struct wire *w = t->w;
     *value = 0;
-    if (w->type == WIRE_PUT)
+    if (t->w->type == WIRE_PUT)
         return DEDUP_NEW;
-    if (w->flags & WIRE_F_TASK)
-        return dedup_task_look(d, w->identity, w->round, w->step);
-    return dedup_look(d, wire_life(w), w->lane, w->identity, value);
+    if (id->of_task)
+        return dedup_task_look(d, id->task, id->round, id->step);
+    return dedup_look(d, t->request.origin, id->lane, id->number, value);
 }
 
-static bool reserve(struct dedup *d, const struct wire *w)
+static bool reserve(struct dedup *d, struct life origin, const struct msg_identity *id)
 {
-    if (w->flags & WIRE_F_TASK)
-        return dedup_task_reserve(d, w->identity, w->round);
-    return dedup_reserve(d, wire_life(w), w->lane);
+    if (id->of_task)
+        return dedup_task_reserve(d, id->task, id->round);
+    return dedup_reserve(d, origin, id->lane);
 }
 
-static void record(struct dedup *d, const struct wire *w, int64_t value)
+static void record(struct dedup *d, struct life origin, const struct msg_identity *id, int64_t value)
 {
-    if (w->flags & WIRE_F_TASK)
-        dedup_task_record(d, w->identity, w->round, w->step);
+    if (id->of_task)
+        dedup_task_record(d, id->task, id->round, id->step);
     else
-        dedup_record(d, wire_life(w), w->lane, w->identity, value);
+        dedup_record(d, origin, id->lane, id->number, value);
 }
 
 /* The last copy has it when all have; and it is nearer to the origin, if that is on its node. Not while a copy is filled: that
@@ -267,25 +277,27 @@ static bool is_answered_there(const struct agent *a, const struct target *t)
 }
 
 /* Send on what the operation left at its patch; its identity travels along. */
-static void forward(struct agent *a, const struct target *t, struct waiter *waiter, uint32_t len, int64_t value)
+static void forward(struct agent *a, const struct target *t, const struct msg_identity *id, struct waiter *waiter,
+                    uint32_t len, int64_t value)
 {
-    struct wire f = *t->w;
-    f.type = WIRE_FORWARD;
-    f.flags &= WIRE_F_THROUGH | WIRE_F_TASK | WIRE_F_PACKED;
-    f.len = len;
-    f.a = value;
-    f.count = t->w->type;
-    f.status = (int32_t)++a->forwards[t->copyset];
-    const uint8_t *bytes = t->copy->base + f.offset;
-    if (is_packed(t->w) && t->g->copies > 1) {
+    struct wire f;
+    const uint8_t *bytes = t->copy->base + t->request.at.offset;
+    if (is_packed(t) && t->g->copies > 1) {
         pack_again(&t->pack, bytes, waiter->bytes);
         bytes = waiter->bytes;
     }
     waiter->answered_there = is_answered_there(a, t);
-    if (waiter->answered_there) {
-        f.flags |= WIRE_F_ANSWER;
-        f.b = (int64_t)t->w->seq;
-    }
+    msg_forward_encode(&(struct msg_forward){.at = t->request.at,
+                                             .len = len,
+                                             .packed = is_packed(t),
+                                             .answer = waiter->answered_there,
+                                             .request = t->request.seq,
+                                             .operation = t->w->type,
+                                             .number = ++a->forwards[t->copyset],
+                                             .value = value,
+                                             .origin = t->request.origin,
+                                             .identity = *id},
+                       &f);
     chain_send(a, t->copyset, &f, bytes, &waiter->mark);
     waiter->forwarded = waiter->mark.relayed != 0;
     if (waiter->forwarded) {
@@ -309,50 +321,61 @@ void execute_view_committed(struct agent *a, const struct view_copyset *before)
             continue;
         }
         struct wire again = w->forward;
-        again.flags |= WIRE_F_AGAIN;
+        msg_forward_is_again(&again);
         chain_send(a, w->copyset, &again, w->bytes, &w->mark);
     }
+}
+
+/* Bytes that the operation leaves at its patch; of pieces, with where they are. */
+static uint32_t left_bytes(const struct target *t)
+{
+    struct msg_rmw rmw;
+    if (t->w->type != WIRE_RMW)
+        return t->request.len;
+    msg_rmw_decode(t->w, &rmw);
+    return rmw.bytes;
 }
 
 /* What the primary executes, once, and passes on. */
 static void execute(struct agent *a, const struct target *t)
 {
-    const struct wire *w = t->w;
     int64_t value;
-    enum dedup_verdict verdict = look(a, t, &value);
+    struct msg_identity id;
+    msg_identity_decode(t->w, &id);
+    enum dedup_verdict verdict = look(a, t, &id, &value);
     if (verdict == DEDUP_ECHO)
         return;
     if (verdict == DEDUP_EARLY) {
         answer(t, WIRE_RETRY);
         return;
     }
-    uint32_t len = w->type == WIRE_RMW ? (uint32_t)rmw_bytes(w) : w->len;
-    bool keeps = chain_keeps(t->g) || (is_packed(w) && t->g->copies > 1);
+    uint32_t len = left_bytes(t);
+    bool keeps = chain_keeps(t->g) || (is_packed(t) && t->g->copies > 1);
     struct waiter *waiter =
         malloc(sizeof *waiter + (keeps ? len : 0)); /* before it takes effect: nothing is half-done */
-    bool once = w->type != WIRE_PUT;
-    if (!waiter || (once && verdict == DEDUP_NEW && !reserve(&a->dedup[t->copyset], w))) {
+    bool once = t->w->type != WIRE_PUT;
+    if (!waiter || (once && verdict == DEDUP_NEW && !reserve(&a->dedup[t->copyset], t->request.origin, &id))) {
         free(waiter);
         answer(t, verdict == DEDUP_SEEN ? WIRE_RETRY : KEEL_ERR_NOMEM); /* it has taken effect: it has not failed */
         return;
     }
-    *waiter = (struct waiter){.conn = t->conn, .reply = *w, .copyset = t->copyset};
-    waiter->reply.epoch = 0;
+    *waiter = (struct waiter){.conn = t->conn, .reply = {.seq = t->request.seq, .forgot = -1}, .copyset = t->copyset};
     if (once && t->g->copies == 1 && t->conn->node == a->self) { /* the rank does the next one itself */
         t->copy->shared = true;
-        waiter->reply.epoch = t->g->generation + 1;
+        waiter->reply.shared = t->g->generation + 1;
     }
     chain_mark(a, t->copyset, &waiter->mark);
     if (verdict == DEDUP_NEW) {
         value = apply(t);
-        mark(a, t->copy, w->offset, len, is_packed(w) ? &t->pack : NULL); /* the last copy may answer for us */
+        mark(a, t->copy, t->request.at.offset, len,
+             is_packed(t) ? &t->pack : NULL); /* the last copy may answer for us */
         if (once)
-            record(&a->dedup[t->copyset], w, value);
+            record(&a->dedup[t->copyset], t->request.origin, &id, value);
         FAULT_POINT("replica.applied_not_forwarded");
-        forward(a, t, waiter, len, value);
+        forward(a, t, &id, waiter, len, value);
         FAULT_POINT("replica.forwarded");
     }
-    waiter->reply.a = value;
+    waiter->reply.value = value;
     reply_when_reached(a, waiter);
 }
 
@@ -365,12 +388,13 @@ static void mark_noted(const struct agent *a, const struct patch *p)
 }
 
 /* Every copy has the bytes of the note: it is forgotten, and the writer hears so. */
-static void intent_over(struct agent *a, struct conn *c, const struct wire *w)
+static void intent_over(struct agent *a, struct conn *c, const struct msg_intent *m)
 {
-    struct wire reply = {.type = WIRE_REPLY, .seq = w->seq, .note = w->note};
-    mark_noted(a, &c->note[w->note - 1]);
-    c->note[w->note - 1].len = 0;
-    repair_forget_doubt(a, c->life, w);
+    struct wire reply;
+    msg_reply_encode(&(struct msg_reply){.seq = m->seq, .forgot = m->note}, &reply);
+    mark_noted(a, &c->note[m->note]);
+    c->note[m->note].len = 0;
+    repair_forget_doubt(a, c->life, m);
     agent_answer(c, &reply, NULL);
 }
 
@@ -378,100 +402,129 @@ static void intent_over(struct agent *a, struct conn *c, const struct wire *w)
  * followed by no write, nor one of an older generation. */
 static void intent(struct agent *a, struct conn *c, const struct wire *w)
 {
-    if (w->note && w->note <= NOTES_MAX && w->count == 0) {
-        intent_over(a, c, w);
+    struct msg_intent m;
+    msg_intent_decode(w, &m);
+    if (m.note < 0 || m.note >= NOTES_MAX)
+        return;
+    if (m.bytes == 0) {
+        intent_over(a, c, &m);
         return;
     }
-    const struct store_segment *s = w->slot < a->view.nodes ? store_find(&a->store, w->seg) : NULL;
-    const struct store_copy *copy = s ? store_copy(&a->store, w->seg, w->slot) : NULL;
-    if (w->note == 0 || w->note > NOTES_MAX || !copy || !in_range(copy, w->offset, w->count) ||
-        w->epoch < a->view.copyset[copyset_of(w->slot, s->redundancy)].generation)
+    const struct store_segment *s = m.at.slot < a->view.nodes ? store_find(&a->store, m.at.seg) : NULL;
+    const struct store_copy *copy = s ? store_copy(&a->store, m.at.seg, m.at.slot) : NULL;
+    if (!copy || !in_range(copy, m.at.offset, m.bytes) ||
+        m.generation < a->view.copyset[copyset_of(m.at.slot, s->redundancy)].generation)
         return;
-    c->note[w->note - 1] = (struct patch){.seg = w->seg,
-                                          .slot = w->slot,
-                                          .offset = w->offset,
-                                          .len = w->count,
-                                          .torn = true,
-                                          .level = (uint8_t)(w->lane < COPIES_MAX ? w->lane : COPIES_MAX - 1),
-                                          .put = w->identity,
-                                          .generation = w->epoch};
+    c->note[m.note] = (struct patch){.seg = m.at.seg,
+                                     .slot = m.at.slot,
+                                     .offset = m.at.offset,
+                                     .len = m.bytes,
+                                     .torn = true,
+                                     .level = (uint8_t)(m.level < COPIES_MAX ? m.level : COPIES_MAX - 1),
+                                     .put = m.put,
+                                     .generation = m.generation};
 }
 
 /* What one answer can carry. */
-static uint32_t get_max(const struct agent *a, const struct target *t)
+static uint32_t get_max(const struct agent *a, const struct target *t, const struct msg_get *get)
 {
-    return t->conn->node == a->self || t->w->flags & WIRE_F_STRONG ? WIRE_BODY_MAX : WIRE_BULK_MAX;
+    return t->conn->node == a->self || get->strong ? WIRE_BODY_MAX : WIRE_BULK_MAX;
 }
 
-static bool is_well_packed(struct target *t)
+/* The pieces lie in the copy, as elements of size bytes, aligned so. */
+static bool are_pieces_here(struct target *t, size_t align, size_t size)
 {
-    const struct wire *w = t->w;
-    size_t align = 1, size = 1;
-    if (w->type == WIRE_ACC) {
-        align = arith_align(w->count);
-        size = arith_size(w->count);
-        if (!arith_can_add(w->count))
-            return false;
-    } else if (w->type != WIRE_PUT && (w->type != WIRE_GET || w->flags & WIRE_F_STRONG)) {
+    const struct msg_request *r = &t->request;
+    return pack_open(&t->pack, t->body, r->len, t->w->type != WIRE_GET) && in_range(t->copy, r->at.offset, 0) &&
+           r->at.offset % align == 0 && pack_fits(&t->pack, t->copy->bytes - r->at.offset, align, size);
+}
+
+/* The bytes do. */
+static bool are_bytes_here(const struct target *t, uint64_t len, size_t align)
+{
+    return in_range(t->copy, t->request.at.offset, len) && t->request.at.offset % align == 0;
+}
+
+static bool is_put_well_formed(struct target *t)
+{
+    struct msg_put put;
+    msg_put_decode(t->w, &put);
+    if (put.note >= NOTES_MAX)
         return false;
-    }
-    return pack_open(&t->pack, t->body, w->len, w->type != WIRE_GET) && in_range(t->copy, w->offset, 0) &&
-           w->offset % align == 0 && pack_fits(&t->pack, t->copy->bytes - w->offset, align, size);
+    return is_packed(t) ? are_pieces_here(t, 1, 1) : are_bytes_here(t, t->request.len, 1);
+}
+
+static bool is_get_well_formed(const struct agent *a, struct target *t)
+{
+    struct msg_get get;
+    msg_get_decode(t->w, &get);
+    if (is_packed(t))
+        return !get.strong && are_pieces_here(t, 1, 1);
+    return get.bytes <= get_max(a, t, &get) && are_bytes_here(t, get.bytes, 1);
+}
+
+static bool is_acc_well_formed(struct target *t)
+{
+    struct msg_acc acc;
+    msg_acc_decode(t->w, &acc);
+    if (acc.identity.lane >= LANES_MAX || !arith_can_add(acc.type))
+        return false;
+    size_t align = arith_align(acc.type), size = arith_size(acc.type);
+    return is_packed(t) ? are_pieces_here(t, align, size)
+                        : t->request.len % size == 0 && are_bytes_here(t, t->request.len, align);
+}
+
+static bool is_rmw_well_formed(const struct target *t)
+{
+    struct msg_rmw rmw;
+    msg_rmw_decode(t->w, &rmw);
+    return rmw.identity.lane < LANES_MAX && !is_packed(t) && rmw.operation < ARITH_RMW_OPS &&
+           are_bytes_here(t, rmw.bytes, rmw.bytes);
 }
 
 /* What the request does fits its kind and the copy. */
 static bool is_well_formed(const struct agent *a, struct target *t)
 {
-    const struct wire *w = t->w;
-    uint64_t len = w->len;
-    size_t align = 1;
-    if (w->lane >= LANES_MAX || w->note > NOTES_MAX)
-        return false;
-    if (is_packed(w))
-        return is_well_packed(t);
-    if (w->type == WIRE_GET) {
-        len = w->count;
-        if (len > get_max(a, t))
-            return false;
-    } else if (w->type == WIRE_ACC) {
-        align = arith_align(w->count);
-        if (!arith_can_add(w->count) || w->len % arith_size(w->count))
-            return false;
-    } else if (w->type == WIRE_RMW) {
-        align = len = rmw_bytes(w);
-        if ((w->count & ~(uint32_t)WIRE_RMW_32) >= ARITH_RMW_OPS)
-            return false;
+    switch (t->w->type) {
+    case WIRE_PUT:
+        return is_put_well_formed(t);
+    case WIRE_GET:
+        return is_get_well_formed(a, t);
+    case WIRE_ACC:
+        return is_acc_well_formed(t);
+    default:
+        return is_rmw_well_formed(t);
     }
-    return in_range(t->copy, w->offset, len) && w->offset % align == 0;
 }
 
 /* It is of before something that its rank has given up, and perhaps just that: what it writes from now on must not be overtaken. What it has
  * not given up it sends again. */
-static bool is_given_up(const struct agent *a, const struct wire *w)
+static bool is_given_up(const struct agent *a, const struct target *t)
 {
-    const struct view_rank *k = &a->view.rank[w->rank];
-    return w->type != WIRE_GET && w->incarnation == k->incarnation && (int32_t)((uint32_t)w->status - k->doubted) < 0;
+    const struct msg_request *r = &t->request;
+    const struct view_rank *k = &a->view.rank[r->origin.rank];
+    return t->w->type != WIRE_GET && r->origin.incarnation == k->incarnation && (int32_t)(r->doubted - k->doubted) < 0;
 }
 
 /* Is the request well formed, and for a copy that is here? Answers it if not. */
 static bool find_target(struct agent *a, struct target *t)
 {
-    const struct wire *w = t->w;
-    const struct store_segment *s = w->slot < a->view.nodes ? store_find(&a->store, w->seg) : NULL;
+    const struct msg_request *r = &t->request;
+    const struct store_segment *s = r->at.slot < a->view.nodes ? store_find(&a->store, r->at.seg) : NULL;
     if (!s) {
         /* all nodes know a group's segment before anybody has it */
-        bool gone = store_was_freed(&a->store, w->seg) || w->seg >= SEGMENT_GROUP_FIRST;
-        answer(t, w->slot >= a->view.nodes || gone ? KEEL_ERR_ARG : WIRE_RETRY);
+        bool gone = store_was_freed(&a->store, r->at.seg) || r->at.seg >= SEGMENT_GROUP_FIRST;
+        answer(t, r->at.slot >= a->view.nodes || gone ? KEEL_ERR_ARG : WIRE_RETRY);
         return false;
     }
-    t->copyset = copyset_of(w->slot, s->redundancy);
+    t->copyset = copyset_of(r->at.slot, s->redundancy);
     t->g = &a->view.copyset[t->copyset];
-    t->copy = store_copy(&a->store, w->seg, w->slot);
-    if (w->epoch > t->g->generation) { /* its view has not come here yet */
-        stash(a, t->conn, w, t->body);
+    t->copy = store_copy(&a->store, r->at.seg, r->at.slot);
+    if (r->generation > t->g->generation) { /* its view has not come here yet */
+        stash(a, t->conn, t->w, t->body);
         return false;
     }
-    if (w->epoch < t->g->generation || !t->copy || is_given_up(a, w)) {
+    if (r->generation < t->g->generation || !t->copy || is_given_up(a, t)) {
         answer(t, WIRE_RETRY);
         return false;
     }
@@ -487,18 +540,19 @@ static bool find_target(struct agent *a, struct target *t)
 }
 
 /* The primary's copy; or another one of equals, for who does not reach the primary. A strong get is the primary's to answer. */
-static bool may_read(const struct agent *a, const struct target *t)
+static bool may_read(const struct agent *a, const struct target *t, bool strong)
 {
-    return t->w->type == WIRE_GET && !(t->w->flags & WIRE_F_STRONG) && t->g->mode == COPYSET_DIRECT &&
-           view_copy_at(t->g, a->self) >= 0;
+    return t->w->type == WIRE_GET && !strong && t->g->mode == COPYSET_DIRECT && view_copy_at(t->g, a->self) >= 0;
 }
 
 /* By way of memory of our own, or the transport's: it copies as it likes, and may tear words that a process of this node, or another copy's
  * message, is storing. */
 static void get(struct agent *a, const struct target *t)
 {
-    const uint8_t *from = t->copy->base + t->w->offset;
-    uint32_t len = is_packed(t->w) ? t->pack.bytes : t->w->count;
+    struct msg_get get;
+    msg_get_decode(t->w, &get);
+    const uint8_t *from = t->copy->base + t->request.at.offset;
+    uint32_t len = is_packed(t) ? t->pack.bytes : get.bytes;
     uint8_t *to = t->conn->ep ? tp_place(t->conn->ep, sizeof(struct wire), len) : NULL;
     if (!to && !a->gathered)
         a->gathered = malloc(PACK_BODY_MAX);
@@ -507,11 +561,31 @@ static void get(struct agent *a, const struct target *t)
         answer(t, KEEL_ERR_NOMEM);
         return;
     }
-    if (is_packed(t->w))
+    if (is_packed(t))
         pack_gather(&t->pack, from, to);
     else
         words_load(to, from, len);
     execute_reply(t->conn, t->w, KEEL_OK, 0, to, len);
+}
+
+static void refuse_stranger(struct conn *c, const struct wire *w)
+{
+    log_error("rank %d sends in the name of rank %d", c->life.rank, wire_life(w).rank);
+    execute_reply(c, w, KEEL_ERR_AUTH, 0, NULL, 0);
+}
+
+static bool is_direct_put(const struct wire *w)
+{
+    struct msg_put put;
+    msg_put_decode(w, &put);
+    return w->type == WIRE_PUT && !put.through;
+}
+
+static bool is_strong_get(const struct wire *w)
+{
+    struct msg_get get;
+    msg_get_decode(w, &get);
+    return w->type == WIRE_GET && get.strong;
 }
 
 void execute_request(struct agent *a, struct conn *c, const struct wire *w, const void *body)
@@ -520,29 +594,26 @@ void execute_request(struct agent *a, struct conn *c, const struct wire *w, cons
         intent(a, c, w);
         return;
     }
-    if (!life_equal(wire_life(w), c->life)) {
-        log_error("rank %d sends in the name of rank %u", c->life.rank, w->rank);
-        execute_reply(c, w, KEEL_ERR_AUTH, 0, NULL, 0);
+    struct target t = {.conn = c, .w = w, .body = body};
+    msg_request_decode(w, &t.request);
+    if (!life_equal(t.request.origin, c->life)) {
+        refuse_stranger(c, w);
         return;
     }
-    struct target t = {.conn = c, .w = w, .body = body};
     if (!find_target(a, &t))
         return;
-    if (w->type == WIRE_PUT && !(w->flags & WIRE_F_THROUGH)) {
+    if (is_direct_put(w)) {
         put_direct(a, &t);
-        return;
-    }
-    if (w->type < WIRE_PUT || w->type > WIRE_RMW) {
-        log_error("unknown request %u of rank %d", w->type, c->life.rank);
         return;
     }
     if (a->recovery.frozen || repair_holds(a, t.copyset)) { /* whoever knows of a death sees what stays */
         stash(a, c, w, body);
         return;
     }
-    if (t.g->copy[0].node != a->self && !may_read(a, &t))
+    bool strong = is_strong_get(w);
+    if (t.g->copy[0].node != a->self && !may_read(a, &t, strong))
         answer(&t, WIRE_RETRY);
-    else if (w->type == WIRE_GET && w->flags & WIRE_F_STRONG && view_whole_copies(t.g) > 1)
+    else if (strong && view_whole_copies(t.g) > 1)
         strong_request(a, c, w, t.copyset);
     else if (w->type == WIRE_GET)
         get(a, &t);
@@ -550,82 +621,86 @@ void execute_request(struct agent *a, struct conn *c, const struct wire *w, cons
         execute(a, &t);
 }
 
+/* ---- forwards ---- */
+
 /* Its bytes are older than what is here: stored again, they would be all that is left if what follows them never comes. */
-static bool is_known(const struct agent *a, int copyset, const struct wire *w)
+static bool is_known(const struct agent *a, int copyset, const struct msg_forward *f)
 {
-    return w->flags & WIRE_F_AGAIN && (int32_t)((uint32_t)w->status - a->forwards[copyset]) <= 0;
+    return f->again && (int32_t)(f->number - a->forwards[copyset]) <= 0;
 }
 
 /* False: it cannot be remembered. */
-static bool store_forward(struct agent *a, int copyset, const struct store_copy *copy, const struct wire *w,
+static bool store_forward(struct agent *a, int copyset, const struct store_copy *copy, const struct msg_forward *f,
                           const void *body, const struct pack *pack)
 {
-    bool counts = w->count != WIRE_PUT;
-    if (counts && !reserve(&a->dedup[copyset], w))
+    bool counts = f->operation != WIRE_PUT;
+    if (counts && !reserve(&a->dedup[copyset], f->origin, &f->identity))
         return false;
     FAULT_POINT("replica.forward_received");
     if (pack)
-        pack_scatter(pack, copy->base + w->offset);
+        pack_scatter(pack, copy->base + f->at.offset);
     else
-        words_store(copy->base + w->offset, body, w->len);
-    mark(a, copy, w->offset, w->len, pack);
+        words_store(copy->base + f->at.offset, body, f->len);
+    mark(a, copy, f->at.offset, f->len, pack);
     FAULT_POINT("replica.forward_stored");
     if (counts)
-        record(&a->dedup[copyset], w, w->a);
-    a->forwards[copyset] = (uint32_t)w->status;
+        record(&a->dedup[copyset], f->origin, &f->identity, f->value);
+    a->forwards[copyset] = f->number;
     return true;
 }
 
 /* This is the last copy, on the origin's node: all have it. */
-static void answer_origin(const struct agent *a, const struct wire *w)
+static void answer_origin(const struct agent *a, const struct msg_forward *f)
 {
-    struct conn *c = a->ranks.conn[w->rank];
-    struct wire reply = {.type = WIRE_REPLY, .seq = (uint64_t)w->b, .a = w->a};
-    if (c && life_equal(c->life, wire_life(w)))
+    struct conn *c = a->ranks.conn[f->origin.rank];
+    struct wire reply;
+    msg_reply_encode(&(struct msg_reply){.seq = f->request, .value = f->value, .forgot = -1}, &reply);
+    if (c && life_equal(c->life, f->origin))
         agent_answer(c, &reply, NULL);
 }
 
-static bool is_forward_in_range(const struct store_copy *copy, const struct wire *w, const void *body,
+static bool is_forward_in_range(const struct store_copy *copy, const struct msg_forward *f, const void *body,
                                 struct pack *pieces)
 {
     if (!pieces)
-        return in_range(copy, w->offset, w->len);
-    return in_range(copy, w->offset, 0) && pack_open(pieces, body, w->len, true) &&
-           pack_fits(pieces, copy->bytes - w->offset, 1, 1);
+        return in_range(copy, f->at.offset, f->len);
+    return in_range(copy, f->at.offset, 0) && pack_open(pieces, body, f->len, true) &&
+           pack_fits(pieces, copy->bytes - f->at.offset, 1, 1);
 }
 
 void execute_forwarded(struct agent *a, int from, const struct wire *w, const void *body)
 {
-    const struct store_segment *s = w->slot < a->view.nodes ? store_find(&a->store, w->seg) : NULL;
-    if (w->rank >= (uint32_t)a->view.ranks || w->lane >= LANES_MAX)
+    struct msg_forward f;
+    msg_forward_decode(w, &f);
+    const struct store_segment *s = f.at.slot < a->view.nodes ? store_find(&a->store, f.at.seg) : NULL;
+    if (life_is_none(f.origin) || f.origin.rank >= a->view.ranks || f.identity.lane >= LANES_MAX)
         return;
-    bool answer = w->flags & WIRE_F_ANSWER;
     if (!s) { /* freed meanwhile */
-        if (answer)
-            answer_origin(a, w);
+        if (f.answer)
+            answer_origin(a, &f);
         return;
     }
-    int copyset = copyset_of(w->slot, s->redundancy);
+    int copyset = copyset_of(f.at.slot, s->redundancy);
     /* Who is not before this copy any more has told everybody before it stopped being so, or was declared dead. */
     if (!chain_is_before(a, copyset, from))
         return;
     /* A copy that is about to be filled is not there yet: it will bring what this forward did. */
-    struct store_copy *copy = store_copy(&a->store, w->seg, w->slot);
+    struct store_copy *copy = store_copy(&a->store, f.at.seg, f.at.slot);
     if (!copy || !copy->base)
         return;
-    struct pack pack, *pieces = is_packed(w) ? &pack : NULL;
-    if (!is_forward_in_range(copy, w, body, pieces)) {
-        log_error("node %d forwards beyond segment %u", from, w->seg);
+    struct pack pack, *pieces = f.packed ? &pack : NULL;
+    if (!is_forward_in_range(copy, &f, body, pieces)) {
+        log_error("node %d forwards beyond segment %u", from, f.at.seg);
         return;
     }
-    if (!is_known(a, copyset, w) && !store_forward(a, copyset, copy, w, body, pieces)) {
+    if (!is_known(a, copyset, &f) && !store_forward(a, copyset, copy, &f, body, pieces)) {
         agent_break(a, "out of memory for the records of operations");
         return;
     }
     chain_relay(a, copyset, from, w, body);
-    if (answer && a->view.copyset[copyset].copy[a->view.copyset[copyset].copies - 1].node == a->self) {
+    if (f.answer && a->view.copyset[copyset].copy[a->view.copyset[copyset].copies - 1].node == a->self) {
         FAULT_POINT("replica.answering_for_primary");
-        answer_origin(a, w);
+        answer_origin(a, &f);
         if (!a->recovery.frozen) /* else a view waits for it */
             peer_unhurried(&a->peers, from);
     }

@@ -18,6 +18,7 @@
 #define KEEL_AGENT_REPAIR_H
 
 #include "runtime/agent/agent.h"
+#include "runtime/wire/intent.h"
 
 keel_status repair_init(struct agent *a);
 void repair_fini(struct agent *a);
@@ -39,6 +40,6 @@ bool repair_waits_for(const struct agent *a, int node);
 bool repair_goes_on_with(const struct agent *a, int node);
 /* Remember a patch of a writer that is dead, or gave up. */
 void repair_add_doubt(struct agent *a, struct life writer, const struct patch *patch);
-/* The writer says (WIRE_INTENT, count 0) that all copies have its put: no doubt about it that was not committed yet stays. */
-void repair_forget_doubt(struct agent *a, struct life writer, const struct wire *w);
+/* The writer says (WIRE_INTENT, no bytes) that all copies have its put: no doubt about it that was not committed yet stays. */
+void repair_forget_doubt(struct agent *a, struct life writer, const struct msg_intent *m);
 #endif

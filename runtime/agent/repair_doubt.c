@@ -16,14 +16,14 @@ void repair_add_doubt(struct agent *a, struct life writer, const struct patch *p
 }
 
 /* A proposal that said that the writer gave up, or is dead, was not committed; it lives, and all copies have it now. */
-void repair_forget_doubt(struct agent *a, struct life writer, const struct wire *w)
+void repair_forget_doubt(struct agent *a, struct life writer, const struct msg_intent *m)
 {
     struct doubt **link = &a->doubts;
     while (*link) {
         struct doubt *d = *link;
         const struct patch *p = &d->patch;
-        if (d->epoch == 0 && life_equal(d->writer, writer) && p->torn && p->put == w->identity && p->seg == w->seg &&
-            p->slot == w->slot && p->offset == w->offset) {
+        if (d->epoch == 0 && life_equal(d->writer, writer) && p->torn && p->put == m->put && p->seg == m->at.seg &&
+            p->slot == m->at.slot && p->offset == m->at.offset) {
             *link = d->next;
             free(d);
         } else {

@@ -42,6 +42,12 @@ static inline void msg_forward_encode(const struct msg_forward *m, struct wire *
     msg_identity_encode(&m->identity, w);
 }
 
+/* It is sent once more. */
+static inline void msg_forward_is_again(struct wire *w)
+{
+    w->flags |= FORWARD_F_AGAIN;
+}
+
 static inline void msg_forward_decode(const struct wire *w, struct msg_forward *m)
 {
     msg_at_decode(w, &m->at);
