@@ -4,6 +4,7 @@
 
 #include "runtime/agent/agent.h"
 #include "runtime/base/fault.h"
+#include "runtime/wire/relayed.h"
 
 /* Something that was passed on, and not yet acknowledged. */
 struct relay {
@@ -57,7 +58,7 @@ void chain_send(struct agent *a, int copyset, const struct wire *w, const void *
             continue;
         bool relayed = i == 1 && chain_keeps(g);
         struct wire out = *w;
-        out.flags |= relayed ? WIRE_F_RELAY : 0;
+        chain_ask_for_word(&out, relayed);
         FAULT_POINT("replica.forwarding");
         agent_tell(a, g->copy[i].node, &out, body);
         if (relayed) /* one that is cut off never passes it on: it will be sent again */
@@ -119,7 +120,7 @@ void chain_relay(struct agent *a, int copyset, int from, const struct wire *w, c
         return;
     }
     struct wire relayed = *w;
-    relayed.flags &= (uint8_t)~WIRE_F_RELAY; /* nobody comes behind it */
+    chain_ask_for_word(&relayed, false); /* nobody comes behind it */
     agent_tell(a, g->copy[next].node, &relayed, body);
     *r = (struct relay){
         .from = from, .from_seq = w->seq, .to = g->copy[next].node, .to_seq = agent_position(a, g->copy[next].node)};
@@ -162,13 +163,14 @@ static uint64_t relayed_up_to(const struct agent *a, int from, bool living)
 
 static void tell(struct agent *a, int from)
 {
-    struct wire w = {
-        .type = WIRE_RELAYED, .identity = relayed_up_to(a, from, false), .offset = relayed_up_to(a, from, true)};
+    struct msg_relayed m = {.up_to = relayed_up_to(a, from, false), .living = relayed_up_to(a, from, true)};
+    struct wire w;
     struct relays_of *theirs = &a->relays.of[from];
-    theirs->due = w.identity < a->peers.peer[from].received;
-    if (w.identity + w.offset == theirs->told)
+    theirs->due = m.up_to < a->peers.peer[from].received;
+    if (m.up_to + m.living == theirs->told)
         return;
-    theirs->told = w.identity + w.offset; /* neither goes back */
+    theirs->told = m.up_to + m.living; /* neither goes back */
+    msg_relayed_encode(&m, &w);
     agent_tell(a, from, &w, NULL);
 }
 
@@ -194,6 +196,8 @@ static void raise_to(uint64_t *value, uint64_t to)
 
 void chain_told(struct relays *r, int from, const struct wire *w)
 {
-    raise_to(&r->of[from].passed, w->identity);
-    raise_to(&r->of[from].passed_living, w->offset);
+    struct msg_relayed m;
+    msg_relayed_decode(w, &m);
+    raise_to(&r->of[from].passed, m.up_to);
+    raise_to(&r->of[from].passed_living, m.living);
 }

@@ -56,7 +56,7 @@ bool chain_reached_living(const struct agent *a, const struct chain_mark *mark);
 /* May `from` send what changes this node's copy of the copyset? It is the one before in the chain, or the primary of a
  * copy that is being filled. */
 bool chain_is_before(const struct agent *a, int copyset, int from);
-/* Something came with WIRE_F_RELAY, is passed on, or is of no use any more: either way they will be told. */
+/* Something came with chain_ask_for_word, is passed on, or is of no use any more: either way they will be told. */
 void chain_came(struct relays *relays, int from);
 /* What came from there was applied here: pass it on. */
 void chain_relay(struct agent *a, int copyset, int from, const struct wire *w, const void *body);

@@ -20,12 +20,11 @@
 #include "runtime/wire/reply.h"
 #include "runtime/wire/rmw.h"
 
-void execute_reply(struct conn *c, const struct wire *request, int status, int64_t value, const void *body,
-                   uint32_t len)
+void execute_reply(struct conn *c, uint64_t seq, int status, int64_t value, const void *body, uint32_t len)
 {
     struct wire reply;
-    msg_reply_encode(
-        &(struct msg_reply){.seq = request->seq, .status = status, .value = value, .len = len, .forgot = -1}, &reply);
+    msg_reply_encode(&(struct msg_reply){.seq = seq, .status = status, .value = value, .len = len, .forgot = -1},
+                     &reply);
     agent_answer(c, &reply, body);
 }
 
@@ -100,7 +99,7 @@ void execute_forget(struct agent *a, struct conn *c)
 static void stash(struct agent *a, struct conn *c, const struct wire *w, const void *body)
 {
     if (!stash_keep(&a->stash, c, w, body)) /* what counts once may have taken effect before: it has not failed */
-        execute_reply(c, w, w->type == WIRE_ACC || w->type == WIRE_RMW ? WIRE_RETRY : KEEL_ERR_NOMEM, 0, NULL, 0);
+        execute_reply(c, w->seq, w->type == WIRE_ACC || w->type == WIRE_RMW ? WIRE_RETRY : KEEL_ERR_NOMEM, 0, NULL, 0);
 }
 
 void execute_freeze(struct agent *a)
@@ -161,7 +160,7 @@ static bool in_range(const struct store_copy *copy, uint64_t offset, uint64_t le
 
 static void answer(const struct target *t, int status)
 {
-    execute_reply(t->conn, t->w, status, 0, NULL, 0);
+    execute_reply(t->conn, t->request.seq, status, 0, NULL, 0);
 }
 
 /* It was written to. Of pieces each one by itself: what lies between them may be much. */
@@ -565,13 +564,13 @@ static void get(struct agent *a, const struct target *t)
         pack_gather(&t->pack, from, to);
     else
         words_load(to, from, len);
-    execute_reply(t->conn, t->w, KEEL_OK, 0, to, len);
+    execute_reply(t->conn, t->request.seq, KEEL_OK, 0, to, len);
 }
 
 static void refuse_stranger(struct conn *c, const struct wire *w)
 {
     log_error("rank %d sends in the name of rank %d", c->life.rank, wire_life(w).rank);
-    execute_reply(c, w, KEEL_ERR_AUTH, 0, NULL, 0);
+    execute_reply(c, w->seq, KEEL_ERR_AUTH, 0, NULL, 0);
 }
 
 static bool is_direct_put(const struct wire *w)

@@ -32,6 +32,6 @@ void execute_unstash(struct agent *a);
 /* Free what waits. */
 void execute_fini(struct agent *a);
 
-void execute_reply(struct conn *c, const struct wire *request, int status, int64_t value, const void *body,
-                   uint32_t len);
+/* Answer the request of that seq. */
+void execute_reply(struct conn *c, uint64_t seq, int status, int64_t value, const void *body, uint32_t len);
 #endif

@@ -8,6 +8,7 @@
 #include "runtime/agent/repair.h"
 #include "runtime/agent/strong.h"
 #include "runtime/base/log.h"
+#include "runtime/wire/segment_told.h"
 #include "runtime/wire/system.h"
 
 /* An allocation that came to nothing at all ranks: a restarted rank that repeats it gets the same answer. */
@@ -97,12 +98,13 @@ uint32_t segments_complete(const struct agent *a, uint64_t instances)
 
 void segments_tell(struct agent *a, int node, const struct store_segment *s)
 {
-    struct wire w = {.type = WIRE_SEGMENT,
-                     .seg = s->seg,
-                     .a = (int64_t)s->bytes_per_rank,
-                     .b = s->redundancy,
-                     .count = s->uneven,
-                     .identity = s->instance};
+    struct wire w;
+    msg_segment_encode(&(struct msg_segment){.seg = s->seg,
+                                             .number = s->instance,
+                                             .bytes_per_rank = s->bytes_per_rank,
+                                             .redundancy = s->redundancy,
+                                             .uneven = s->uneven},
+                       &w);
     agent_tell(a, node, &w, NULL);
 }
 
@@ -329,7 +331,8 @@ static void forget(struct agent *a, uint32_t seg, uint64_t instance, keel_status
 /* Each node whose ranks free it says so. When everybody has heard it, it counts as done, and who joins where it is done finds it so. */
 static void tell_freed(struct agent *a, const struct control *r)
 {
-    struct wire w = {.type = WIRE_SEGMENT, .seg = r->seg, .flags = WIRE_F_FREED, .a = r->a, .identity = (uint64_t)r->b};
+    struct wire w;
+    msg_segment_freed_encode(&(struct msg_segment_freed){.seg = r->seg, .number = (uint64_t)r->b, .status = r->a}, &w);
     a->segments.freed.by_us = r->seg;
     for (int m = 0; m < a->members; m++)
         if (m != a->self && a->view.alive[m]) {
@@ -368,39 +371,54 @@ static void pass_on(struct agent *a, const struct wire *w)
         }
 }
 
-void segments_told(struct agent *a, const struct wire *w)
+/* Heard of only now, it was there as well. */
+static void freed(struct agent *a, const struct msg_segment_freed *m)
 {
-    pass_on(a, w);
-    if (w->flags & WIRE_F_FREED) {
-        if (a->store.limit <= w->seg && w->seg < SEGMENT_GROUP_FIRST)
-            a->store.limit = w->seg + 1; /* it was there, also if we hear of it only now */
-        forget(a, w->seg, w->identity, (keel_status)w->a);
+    if (a->store.limit <= m->seg && m->seg < SEGMENT_GROUP_FIRST)
+        a->store.limit = m->seg + 1;
+    forget(a, m->seg, m->number, (keel_status)m->status);
+}
+
+static void made(struct agent *a, const struct msg_segment *m)
+{
+    if (store_was_freed(&a->store, m->seg))
         return;
-    }
-    if (store_was_freed(&a->store, w->seg))
-        return;
-    keel_status status = store_define(&a->store, w->seg, (uint64_t)w->a, (uint32_t)w->b, w->identity);
+    keel_status status = store_define(&a->store, m->seg, m->bytes_per_rank, m->redundancy, m->number);
     if (status == KEEL_OK)
-        status = segments_make_copies(a, store_find(&a->store, w->seg));
-    struct store_segment *s = store_find(&a->store, w->seg);
+        status = segments_make_copies(a, store_find(&a->store, m->seg));
+    struct store_segment *s = store_find(&a->store, m->seg);
     /* A rank here that allocates it, too, tries again, and tells all others if it cannot. */
-    bool asked_again = s && ranks_come_to(a, w->identity);
+    bool asked_again = s && ranks_come_to(a, m->number);
     if (s) {
-        s->uneven = s->uneven || w->count != 0;
+        s->uneven = s->uneven || m->uneven;
         s->starved = status == KEEL_ERR_NOMEM && asked_again;
     }
     if (status == KEEL_ERR_MISMATCH)
-        log_warn("segment %u: another node's ranks allocate it with other arguments", w->seg); /* the ranks report it */
+        log_warn("segment %u: another node's ranks allocate it with other arguments", m->seg); /* the ranks report it */
     else if (status != KEEL_OK && !(s && s->starved))
         agent_break(a, "no memory for a segment");
+}
+
+void segments_told(struct agent *a, const struct wire *w)
+{
+    struct msg_segment segment;
+    struct msg_segment_freed gone;
+    pass_on(a, w);
+    if (msg_segment_is_freed(w)) {
+        msg_segment_freed_decode(w, &gone);
+        freed(a, &gone);
+    } else {
+        msg_segment_decode(w, &segment);
+        made(a, &segment);
+    }
 }
 
 /* ---- views ---- */
 
 static void tell_it_was_freed(struct agent *a, int node, uint32_t seg, uint64_t instance, keel_status status)
 {
-    struct wire w = {
-        .type = WIRE_SEGMENT, .seg = seg, .flags = WIRE_F_FREED, .a = (int64_t)status, .identity = instance};
+    struct wire w;
+    msg_segment_freed_encode(&(struct msg_segment_freed){.seg = seg, .number = instance, .status = status}, &w);
     agent_tell(a, node, &w, NULL);
     a->segments.freed.told[node] = agent_position(a, node);
 }

@@ -8,6 +8,8 @@
 #include "runtime/agent/execute.h"
 #include "runtime/base/fault.h"
 #include "runtime/base/words.h"
+#include "runtime/wire/compare.h"
+#include "runtime/wire/get.h"
 
 enum {
     AGAIN_FIRST_NS = 10000,
@@ -21,7 +23,7 @@ enum {
 struct check {
     struct check *next;
     struct conn *conn;
-    struct wire request;
+    struct msg_get get; /* what is asked for */
     int copyset;
     uint64_t generation;
     uint64_t round; /* answers to another one do not count */
@@ -30,13 +32,13 @@ struct check {
     uint64_t again_at, again_ns;
     uint64_t open[MAP_WORDS];    /* words that were not yet the same in all copies */
     uint64_t differs[MAP_WORDS]; /* of this round */
-    uint8_t bytes[];             /* [request.count] what is closed stays as it is */
+    uint8_t bytes[];             /* [get.bytes] what is closed stays as it is */
 };
 
 /* Aligned words of memory, counted from the one that the range begins in. */
-static unsigned words_of(const struct wire *w, uint32_t len)
+static unsigned words_of(const struct msg_at *at, uint32_t len)
 {
-    return (unsigned)((w->offset % 8 + len + 7) / 8);
+    return (unsigned)((at->offset % 8 + len + 7) / 8);
 }
 
 static uint32_t map_bytes(unsigned words)
@@ -45,17 +47,17 @@ static uint32_t map_bytes(unsigned words)
 }
 
 /* The range's bytes in the word: *from.. of the range. */
-static uint32_t word_at(const struct wire *w, uint32_t len, unsigned word, uint32_t *from)
+static uint32_t word_at(const struct msg_at *at, uint32_t len, unsigned word, uint32_t *from)
 {
-    uint32_t head = (uint32_t)(w->offset % 8), end = 8 * (word + 1) - head;
+    uint32_t head = (uint32_t)(at->offset % 8), end = 8 * (word + 1) - head;
     *from = word ? 8 * word - head : 0;
     return (end < len ? end : len) - *from;
 }
 
-static const uint8_t *memory_of(const struct agent *a, const struct wire *w, uint32_t len)
+static const uint8_t *memory_of(const struct agent *a, const struct msg_at *at, uint32_t len)
 {
-    const struct store_copy *copy = store_copy(&a->store, w->seg, w->slot);
-    return copy && copy->base && len <= copy->bytes && w->offset <= copy->bytes - len ? copy->base + w->offset : NULL;
+    const struct store_copy *copy = store_copy(&a->store, at->seg, at->slot);
+    return copy && copy->base && len <= copy->bytes && at->offset <= copy->bytes - len ? copy->base + at->offset : NULL;
 }
 
 /* ---- the primary ---- */
@@ -79,7 +81,7 @@ static void check_free(struct strong *s, struct check *k)
 
 static void finish(struct agent *a, struct check *k, int status)
 {
-    execute_reply(k->conn, &k->request, status, 0, k->bytes, status == KEEL_OK ? k->request.count : 0);
+    execute_reply(k->conn, k->get.request.seq, status, 0, k->bytes, status == KEEL_OK ? k->get.bytes : 0);
     check_free(&a->strong, k);
 }
 
@@ -87,23 +89,22 @@ static void finish(struct agent *a, struct check *k, int status)
 static void ask(struct agent *a, struct check *k)
 {
     const struct view_copyset *g = &a->view.copyset[k->copyset];
-    const uint8_t *memory = memory_of(a, &k->request, k->request.count);
+    const uint8_t *memory = memory_of(a, &k->get.request.at, k->get.bytes);
     if (!memory) { /* freed meanwhile */
         finish(a, k, WIRE_RETRY);
         return;
     }
-    for (unsigned i = 0; i < words_of(&k->request, k->request.count); i++)
+    for (unsigned i = 0; i < words_of(&k->get.request.at, k->get.bytes); i++)
         if (k->open[i / 64] >> (i % 64) & 1) {
-            uint32_t from, len = word_at(&k->request, k->request.count, i, &from);
+            uint32_t from, len = word_at(&k->get.request.at, k->get.bytes, i, &from);
             words_load(k->bytes + from, memory + from, len);
         }
-    struct wire w = {.type = WIRE_COMPARE,
-                     .slot = k->request.slot,
-                     .seg = k->request.seg,
-                     .offset = k->request.offset,
-                     .len = k->request.count,
-                     .a = (int64_t)(k->round = ++a->strong.rounds),
-                     .identity = k->generation};
+    struct wire w;
+    msg_compare_encode(&(struct msg_compare){.at = k->get.request.at,
+                                             .len = k->get.bytes,
+                                             .round = (k->round = ++a->strong.rounds),
+                                             .generation = k->generation},
+                       &w);
     memset(k->differs, 0, sizeof k->differs);
     k->awaited = view_whole_copies(g) - 1;
     FAULT_POINT("strong.asking");
@@ -126,18 +127,20 @@ bool strong_waits_for(const struct agent *a, int node)
 
 void strong_request(struct agent *a, struct conn *c, const struct wire *w, int copyset)
 {
-    struct check *k = malloc(sizeof *k + w->count);
+    struct msg_get get;
+    msg_get_decode(w, &get);
+    struct check *k = malloc(sizeof *k + get.bytes);
     if (!k) {
-        execute_reply(c, w, KEEL_ERR_NOMEM, 0, NULL, 0);
+        execute_reply(c, w->seq, KEEL_ERR_NOMEM, 0, NULL, 0);
         return;
     }
     *k = (struct check){.next = a->strong.checks,
                         .conn = c,
-                        .request = *w,
+                        .get = get,
                         .copyset = copyset,
                         .generation = a->view.copyset[copyset].generation,
                         .again_ns = AGAIN_FIRST_NS};
-    for (unsigned i = 0; i < words_of(w, w->count); i++)
+    for (unsigned i = 0; i < words_of(&get.request.at, get.bytes); i++)
         k->open[i / 64] |= (uint64_t)1 << (i % 64);
     a->strong.checks = k;
     ask(a, k);
@@ -157,13 +160,15 @@ static void round_ends(struct agent *a, struct check *k)
 
 void strong_told(struct agent *a, int from, const struct wire *w, const void *body)
 {
+    struct msg_compared m;
+    msg_compared_decode(w, &m);
     struct check *k = a->strong.checks;
-    while (k && k->round != (uint64_t)w->a)
+    while (k && k->round != m.round)
         k = k->next;
-    if (!k || k->awaited == 0 || w->len != map_bytes(words_of(&k->request, k->request.count)))
+    if (!k || k->awaited == 0 || m.len != map_bytes(words_of(&k->get.request.at, k->get.bytes)))
         return;
     (void)from; /* each copy answers a round once */
-    for (uint32_t i = 0; i < w->len / 8; i++) {
+    for (uint32_t i = 0; i < m.len / 8; i++) {
         uint64_t differs;
         memcpy(&differs, (const uint8_t *)body + (size_t)8 * i, sizeof differs);
         k->differs[i] |= differs;
@@ -203,7 +208,7 @@ void strong_segment_freed(struct agent *a, uint32_t seg)
 {
     for (struct check *k = a->strong.checks, *next; k; k = next) {
         next = k->next;
-        if (k->request.seg == seg)
+        if (k->get.request.at.seg == seg)
             finish(a, k, WIRE_RETRY);
     }
 }
@@ -227,20 +232,23 @@ void strong_fini(struct strong *s)
 
 void strong_asked(struct agent *a, int from, const struct wire *w, const void *body)
 {
-    const struct store_segment *s = w->slot < a->view.nodes ? store_find(&a->store, w->seg) : NULL;
-    const uint8_t *memory = memory_of(a, w, w->len);
-    int copyset = s ? copyset_of(w->slot, s->redundancy) : -1;
-    if (!memory || w->len > WIRE_BODY_MAX || a->view.copyset[copyset].generation != w->identity ||
+    struct msg_compare m;
+    msg_compare_decode(w, &m);
+    const struct store_segment *s = m.at.slot < a->view.nodes ? store_find(&a->store, m.at.seg) : NULL;
+    const uint8_t *memory = memory_of(a, &m.at, m.len);
+    int copyset = s ? copyset_of(m.at.slot, s->redundancy) : -1;
+    if (!memory || m.len > WIRE_BODY_MAX || a->view.copyset[copyset].generation != m.generation ||
         !chain_is_before(a, copyset, from))
         return; /* freed, or the primary learns of a view that ends this, too */
     uint64_t differs[MAP_WORDS] = {0};
-    unsigned words = words_of(w, w->len);
+    unsigned words = words_of(&m.at, m.len);
     for (unsigned i = 0; i < words; i++) {
-        uint32_t at, len = word_at(w, w->len, i, &at);
+        uint32_t at, len = word_at(&m.at, m.len, i, &at);
         if (memcmp(memory + at, (const uint8_t *)body + at, len) != 0)
             differs[i / 64] |= (uint64_t)1 << (i % 64);
     }
-    struct wire answer = {.type = WIRE_COMPARED, .slot = w->slot, .a = w->a, .len = map_bytes(words)};
+    struct wire answer;
+    msg_compared_encode(&(struct msg_compared){.slot = m.at.slot, .len = map_bytes(words), .round = m.round}, &answer);
     FAULT_POINT("strong.compared");
     agent_tell(a, a->view.copyset[copyset].copy[0].node, &answer, differs);
     chain_relay(a, copyset, from, w, body);

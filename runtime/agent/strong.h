@@ -26,7 +26,7 @@ struct strong {
     uint64_t rounds; /* of questions about them, so far */
 };
 
-/* A get with WIRE_F_STRONG, at the primary. */
+/* A strong get, at the primary. */
 void strong_request(struct agent *a, struct conn *c, const struct wire *w, int copyset);
 /* WIRE_COMPARE, at another copy; WIRE_COMPARED, at the primary. */
 void strong_asked(struct agent *a, int from, const struct wire *w, const void *body);

@@ -9,6 +9,7 @@
 #include "runtime/agent/agent.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/words.h"
+#include "runtime/wire/hash.h"
 
 enum {
     HASH = 32,                      /* bytes */
@@ -16,7 +17,6 @@ enum {
     AGAIN_NS = 25 * KEEL_NS_PER_MS, /* between them */
     WAITS = 1200,                   /* of as long, for copysets that are being made equal */
     SILENCES = 3,                   /* of ANSWER_NS: then it is over */
-    BYTES_ASKED = 1,                /* WIRE_HASH, status: not the hash, the bytes themselves */
 };
 static const uint64_t ANSWER_NS = 2 * (uint64_t)KEEL_NS_PER_S;
 
@@ -142,35 +142,35 @@ static uint32_t block_len(const struct verify *v, uint64_t bytes)
     return (uint32_t)(left < max ? left : max);
 }
 
-static void look(const struct agent *a, const struct wire *w, struct said *said)
+static void look(const struct agent *a, const struct msg_hash *m, struct said *said)
 {
-    const struct store_segment *s = w->slot < a->view.nodes ? store_find(&a->store, w->seg) : NULL;
-    const struct store_copy *copy = store_copy(&a->store, w->seg, w->slot);
+    const struct store_segment *s = m->at.slot < a->view.nodes ? store_find(&a->store, m->at.seg) : NULL;
+    const struct store_copy *copy = store_copy(&a->store, m->at.seg, m->at.slot);
     said->here = true;
     said->status = !copy ? KEEL_ERR_STATE : copy->lost ? KEEL_ERR_DATA_LOST : KEEL_OK;
-    said->generation = s ? a->view.copyset[copyset_of(w->slot, s->redundancy)].generation : 0;
+    said->generation = s ? a->view.copyset[copyset_of(m->at.slot, s->redundancy)].generation : 0;
     said->len = 0;
-    if (said->status != KEEL_OK || w->offset > copy->bytes || w->count > copy->bytes - w->offset ||
-        w->count > (w->status == BYTES_ASKED ? (uint32_t)WIRE_BODY_MAX : VERIFY_BLOCK))
+    if (said->status != KEEL_OK || m->at.offset > copy->bytes || m->bytes > copy->bytes - m->at.offset ||
+        m->bytes > (m->exact ? (uint32_t)WIRE_BODY_MAX : VERIFY_BLOCK))
         return;
-    if (w->status == BYTES_ASKED) {
-        said->len = w->count;
-        words_load(said->bytes, copy->base + w->offset, w->count);
+    if (m->exact) {
+        said->len = m->bytes;
+        words_load(said->bytes, copy->base + m->at.offset, m->bytes);
     } else {
         said->len = HASH;
-        crypto_generichash(said->hash, HASH, copy->base + w->offset, w->count, NULL, 0);
+        crypto_generichash(said->hash, HASH, copy->base + m->at.offset, m->bytes, NULL, 0);
     }
 }
 
 static void ask(struct agent *a, struct verify *v, const struct view_copyset *g, uint32_t len)
 {
-    struct wire w = {.type = WIRE_HASH,
-                     .slot = (uint16_t)v->slot,
-                     .seg = v->seg,
-                     .offset = v->offset + (v->exact ? v->exact_at : 0),
-                     .count = len,
-                     .a = (int64_t)(v->number = ++a->audits.questions),
-                     .status = v->exact ? BYTES_ASKED : 0};
+    struct msg_hash m = {
+        .at = {.seg = v->seg, .slot = (uint16_t)v->slot, .offset = v->offset + (v->exact ? v->exact_at : 0)},
+        .bytes = len,
+        .exact = v->exact,
+        .question = (v->number = ++a->audits.questions)};
+    struct wire w;
+    msg_hash_encode(&m, &w);
     v->asked = true;
     v->len = len;
     v->generation = g->generation;
@@ -183,7 +183,7 @@ static void ask(struct agent *a, struct verify *v, const struct view_copyset *g,
     }
     for (int i = 0; i < g->copies; i++) {
         if (v->node[i] == a->self)
-            look(a, &w, &v->said[i]);
+            look(a, &m, &v->said[i]);
         else
             agent_tell(a, v->node[i], &w, NULL);
     }
@@ -307,18 +307,20 @@ static void hear(struct agent *a, struct verify *v)
 
 void verify_told(struct agent *a, int from, const struct wire *w, const void *body)
 {
+    struct msg_hashed m;
+    msg_hashed_decode(w, &m);
     struct verify *v = a->audits.first;
-    if (!v || !v->asked || (uint64_t)w->a != v->number || w->len > (v->exact ? (uint32_t)WIRE_BODY_MAX : HASH))
+    if (!v || !v->asked || m.question != v->number || m.len > (v->exact ? (uint32_t)WIRE_BODY_MAX : HASH))
         return;
     for (int i = 0; i < v->nodes; i++)
         if (v->node[i] == from) {
             struct said *said = &v->said[i];
             said->here = true;
-            said->status = w->status;
-            said->generation = w->identity;
-            said->len = w->len;
-            if (w->len)
-                memcpy(v->exact ? said->bytes : said->hash, body, w->len);
+            said->status = m.status;
+            said->generation = m.generation;
+            said->len = m.len;
+            if (m.len)
+                memcpy(v->exact ? said->bytes : said->hash, body, m.len);
         }
     hear(a, v);
 }
@@ -326,10 +328,15 @@ void verify_told(struct agent *a, int from, const struct wire *w, const void *bo
 void verify_asked(struct agent *a, int from, const struct wire *w)
 {
     struct said said;
-    look(a, w, &said);
-    struct wire answer = {
-        .type = WIRE_HASHED, .a = w->a, .identity = said.generation, .status = said.status, .len = said.len};
-    agent_tell(a, from, &answer, w->status == BYTES_ASKED ? said.bytes : said.hash);
+    struct msg_hash m;
+    struct wire answer;
+    msg_hash_decode(w, &m);
+    look(a, &m, &said);
+    msg_hashed_encode(
+        &(struct msg_hashed){
+            .len = said.len, .question = m.question, .status = said.status, .generation = said.generation},
+        &answer);
+    agent_tell(a, from, &answer, m.exact ? said.bytes : said.hash);
 }
 
 /* ---- start and end ---- */

@@ -134,7 +134,7 @@ RULES = [
     rule("R12", "the first copy's answer is enough", AGENT + "strong.c",
          "    k->awaited = view_whole_copies(g) - 1;", "    k->awaited = 1;"),
     rule("R12", "a strong get survives the copyset's change", AGENT + "strong.c",
-         "a->view.copyset[copyset].generation != w->identity ||", "(a->view.copyset[copyset].copies == 0) ||"),
+         "a->view.copyset[copyset].generation != m.generation ||", "(a->view.copyset[copyset].copies == 0) ||"),
     rule("R12", "what a copy says differs is answered all the same", AGENT + "strong.c",
          "        k->open[i] &= k->differs[i];", "        k->open[i] = 0;"),
     rule("R13", "an agent without memory goes on", AGENT + "agent.c",
