@@ -20,6 +20,8 @@
 #include "runtime/agent/verify.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/log.h"
+#include "runtime/wire/kinds.h"
+#include "runtime/wire/relayed.h"
 #include "runtime/wire/system.h"
 
 /* ---- for the parts ---- */
@@ -80,32 +82,62 @@ bool agent_acked(const struct agent *a, int node, uint64_t position)
 
 /* ---- what comes in ---- */
 
+typedef void takes(struct agent *a, int from, const struct wire *w, const void *body);
+
+static void hash_asked(struct agent *a, int from, const struct wire *w, const void *body)
+{
+    (void)body;
+    verify_asked(a, from, w);
+}
+
+static void rank_asked(struct agent *a, int from, const struct wire *w, const void *body)
+{
+    (void)body;
+    health_asked(a, from, w);
+}
+
+static void rank_told(struct agent *a, int from, const struct wire *w, const void *body)
+{
+    (void)body;
+    health_told(a, from, w);
+}
+
+static void segment_told(struct agent *a, int from, const struct wire *w, const void *body)
+{
+    (void)from;
+    (void)body;
+    segments_told(a, w);
+}
+
+static void relayed_told(struct agent *a, int from, const struct wire *w, const void *body)
+{
+    (void)body;
+    chain_told(&a->relays, from, w);
+    execute_acked(a, from);
+}
+
+/* Who takes a message of another agent, by its type. */
+static takes *const taker[WIRE_TYPES] = {
+    [WIRE_FORWARD] = execute_forwarded,  [WIRE_RELAYED] = relayed_told,      [WIRE_SNAP_BEGIN] = repair_receive,
+    [WIRE_SNAP_ORIGIN] = repair_receive, [WIRE_SNAP_TASKS] = repair_receive, [WIRE_SNAP_BLOCK] = repair_receive,
+    [WIRE_SNAP_END] = repair_receive,    [WIRE_SNAP_HERE] = repair_receive,  [WIRE_SEGMENT] = segment_told,
+    [WIRE_DOUBT] = repair_receive,       [WIRE_FETCH] = repair_receive,      [WIRE_PATCH] = repair_receive,
+    [WIRE_COMPARE] = strong_asked,       [WIRE_COMPARED] = strong_told,      [WIRE_HASH] = hash_asked,
+    [WIRE_HASHED] = verify_told,         [WIRE_RANK_ASK] = rank_asked,       [WIRE_RANK_SAYS] = rank_told,
+};
+
 static void peer_received(void *user, int from, const struct wire *w, const void *body)
 {
     struct agent *a = user;
     if (a->broken)
         return; /* what came before was not kept */
-    if ((w->type == WIRE_FORWARD || w->type == WIRE_PATCH) && w->flags & WIRE_F_RELAY)
+    if (!wire_is_known(w, WIRE_OF_AGENTS) || !taker[w->type]) {
+        log_error("node %d sends a message of type %u with flags %#x, which there is not", from, w->type, w->flags);
+        return;
+    }
+    if (chain_asks_for_word(w))
         chain_came(&a->relays, from);
-    if (w->type == WIRE_FORWARD)
-        execute_forwarded(a, from, w, body);
-    else if (w->type == WIRE_COMPARE)
-        strong_asked(a, from, w, body);
-    else if (w->type == WIRE_COMPARED)
-        strong_told(a, from, w, body);
-    else if (w->type == WIRE_HASH)
-        verify_asked(a, from, w);
-    else if (w->type == WIRE_HASHED)
-        verify_told(a, from, w, body);
-    else if (w->type == WIRE_SEGMENT)
-        segments_told(a, w);
-    else if (w->type == WIRE_RANK_ASK || w->type == WIRE_RANK_SAYS)
-        health_receive(a, from, w);
-    else if (w->type == WIRE_RELAYED) {
-        chain_told(&a->relays, from, w);
-        execute_acked(a, from);
-    } else
-        repair_receive(a, from, w, body);
+    taker[w->type](a, from, w, body);
 }
 
 static void peer_acked(void *user, int node, uint64_t seq)
@@ -139,7 +171,7 @@ static void peer_no_memory(void *user)
 static void receive(struct agent *a, struct conn *c, const struct tp_event *e)
 {
     const struct wire *w = e->data;
-    if (e->len < sizeof *w || e->len != sizeof *w + w->len) {
+    if (!e->len || wire_bytes(w, e->len) != e->len || !wire_is_known(w, WIRE_FROM_RANK)) {
         log_error("malformed message from rank %d", c->life.rank);
         return;
     }

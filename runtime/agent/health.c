@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "runtime/agent/agent.h"
+#include "runtime/wire/rank_ask.h"
 #include "runtime/wire/system.h"
 
 bool stakes_init(struct stakes *s, int members)
@@ -43,8 +44,8 @@ static void show(struct agent *a, int rank, unsigned process, uint64_t ticks, ui
 static void tell_stopped(struct agent *a, struct life life)
 {
     for (int m = 0; m < a->members; m++) {
-        struct wire w = {.type = WIRE_RANK_SAYS, .rank = (uint32_t)life.rank, .incarnation = life.incarnation};
-        w.count = PAGE_PROCESS_STOPPED;
+        struct wire w;
+        msg_rank_says_encode(&(struct msg_rank_says){.life = life, .process = PAGE_PROCESS_STOPPED}, &w);
         if (m != a->self && a->view.alive[m])
             agent_tell(a, m, &w, NULL);
     }
@@ -83,7 +84,8 @@ static void ask_about_rank(struct agent *a, int rank, uint64_t asked)
         show(a, rank, process, ticks, asked);
         return;
     }
-    struct wire w = {.type = WIRE_RANK_ASK, .rank = (uint32_t)rank, .incarnation = k->incarnation, .a = (int64_t)asked};
+    struct wire w;
+    msg_rank_ask_encode(&(struct msg_rank_ask){.life = view_life(&a->view, rank), .asked = asked}, &w);
     agent_tell(a, k->node, &w, NULL);
 }
 
@@ -127,33 +129,45 @@ void health_left_behind(struct agent *a, const struct control *r)
         note_behind(a, view_life(&a->view, r->slot), &t);
         ask_about_rank(a, r->slot, (uint64_t)r->b);
     } else if (k->node >= 0) {
-        struct wire w = {.type = WIRE_RANK_ASK,
-                         .rank = (uint32_t)r->slot,
-                         .incarnation = k->incarnation,
-                         .a = r->b,
-                         .count = 1,
-                         .identity = t.group,
-                         .b = (int64_t)t.returned,
-                         .offset = t.begun};
+        struct wire w;
+        msg_rank_ask_encode(&(struct msg_rank_ask){.life = view_life(&a->view, r->slot),
+                                                   .asked = (uint64_t)r->b,
+                                                   .behind = true,
+                                                   .group = t.group,
+                                                   .returned = t.returned,
+                                                   .begun = t.begun},
+                            &w);
         agent_tell(a, k->node, &w, NULL);
     }
 }
 
-void health_receive(struct agent *a, int from, const struct wire *w)
+static bool is_of_the_job(const struct agent *a, struct life life)
 {
-    if (w->rank >= (uint32_t)a->view.ranks)
+    return !life_is_none(life) && life.rank < a->view.ranks;
+}
+
+void health_asked(struct agent *a, int from, const struct wire *w)
+{
+    struct msg_rank_ask ask;
+    struct wire answer;
+    msg_rank_ask_decode(w, &ask);
+    if (!is_of_the_job(a, ask.life))
         return;
-    if (w->type == WIRE_RANK_SAYS) {
-        if (life_equal(view_life(&a->view, (int)w->rank), wire_life(w)))
-            show(a, (int)w->rank, w->count, w->identity, (uint64_t)w->a);
-        return;
-    }
-    struct behind_told t = {w->identity, (uint64_t)w->b, w->offset};
-    if (w->count)
-        note_behind(a, wire_life(w), &t);
-    struct wire says = {.type = WIRE_RANK_SAYS, .rank = w->rank, .incarnation = w->incarnation, .a = w->a};
-    says.count = look(a, wire_life(w), &says.identity);
-    agent_tell(a, from, &says, NULL);
+    if (ask.behind)
+        note_behind(a, ask.life, &(struct behind_told){ask.group, ask.returned, ask.begun});
+    struct msg_rank_says says = {.life = ask.life, .asked = ask.asked};
+    says.process = look(a, ask.life, &says.ticks);
+    msg_rank_says_encode(&says, &answer);
+    agent_tell(a, from, &answer, NULL);
+}
+
+void health_told(struct agent *a, int from, const struct wire *w)
+{
+    struct msg_rank_says says;
+    (void)from;
+    msg_rank_says_decode(w, &says);
+    if (is_of_the_job(a, says.life) && life_equal(view_life(&a->view, says.life.rank), says.life))
+        show(a, says.life.rank, says.process, says.ticks, says.asked);
 }
 
 void health_doubt(struct agent *a, int node, unsigned bits, bool set)

@@ -29,8 +29,9 @@ void stakes_fini(struct stakes *stakes);
 void health_ask(struct agent *a, const struct control *r);
 /* A rank of this node leaves without another one, as it says. */
 void health_left_behind(struct agent *a, const struct control *r);
-/* WIRE_RANK_ASK and WIRE_RANK_SAYS. */
-void health_receive(struct agent *a, int from, const struct wire *w);
+/* WIRE_RANK_ASK, where the rank is; WIRE_RANK_SAYS, where it was asked. */
+void health_asked(struct agent *a, int from, const struct wire *w);
+void health_told(struct agent *a, int from, const struct wire *w);
 /* Is the process of a rank of this node stopped now? A look, of which nobody is told. */
 bool health_is_stopped(const struct agent *a, int rank);
 /* The detector: `bits` (enum page_doubt) of what it thinks of the node are set, or not. */

@@ -3,17 +3,12 @@
 #include "runtime/agent/ranks.h"
 #include "runtime/base/fault.h"
 #include "runtime/base/log.h"
-
-static const struct proc *receiver(const struct agent *a, const struct wire *w)
-{
-    return ranks_of(a, parcel_life(w->a));
-}
+#include "runtime/wire/parcel.h"
 
 /* A process of this node is to run that life of the rank, by this view or by one that the sender has first. */
-static bool is_to_come(const struct agent *a, const struct wire *w)
+static bool is_to_come(const struct agent *a, struct life to)
 {
-    const struct life to = parcel_life(w->a);
-    if (life_is_none(to) || to.rank >= a->view.ranks || receiver(a, w))
+    if (life_is_none(to) || to.rank >= a->view.ranks || ranks_of(a, to))
         return false;
     const struct view_rank *k = &a->view.rank[to.rank];
     const struct life here = view_life(&a->view, to.rank);
@@ -21,20 +16,20 @@ static bool is_to_come(const struct agent *a, const struct wire *w)
 }
 
 /* The receiver looks at the view page: it takes nothing of a life that is not there. */
-static bool names_sender(const struct agent *a, const struct wire *w)
+static bool is_known(const struct agent *a, struct life sender)
 {
-    return !life_is_before(view_life(&a->view, (int)w->rank), wire_life(w));
+    return !life_is_before(view_life(&a->view, sender.rank), sender);
 }
 
-static bool has_to_wait(const struct agent *a, const struct wire *w)
+static bool has_to_wait(const struct agent *a, const struct msg_parcel *p)
 {
-    return !a->view.stopped && (is_to_come(a, w) || !names_sender(a, w));
+    return !a->view.stopped && (is_to_come(a, p->receiver) || !is_known(a, p->sender));
 }
 
 /* False: the receiver is not there. */
-static bool pass_on(const struct agent *a, const struct wire *w, const void *body)
+static bool pass_on(const struct agent *a, const struct msg_parcel *p, const struct wire *w, const void *body)
 {
-    const struct proc *to = receiver(a, w);
+    const struct proc *to = ranks_of(a, p->receiver);
     if (!to || !to->conn || !to->conn->ep)
         return false;
     FAULT_POINT("parcel.passing");
@@ -44,25 +39,28 @@ static bool pass_on(const struct agent *a, const struct wire *w, const void *bod
 
 void parcels_take(struct agent *a, struct conn *from, const struct wire *w)
 {
-    if (!life_equal(wire_life(w), from->life)) {
-        log_error("rank %d sends in the name of rank %u", from->life.rank, w->rank);
+    struct msg_parcel p;
+    struct wire back;
+    msg_parcel_decode(w, &p);
+    if (!life_equal(p.sender, from->life)) {
+        log_error("rank %d sends in the name of rank %d", from->life.rank, p.sender.rank);
         return;
     }
-    if ((has_to_wait(a, w) && stash_keep(&a->parcels, NULL, w, w + 1)) || pass_on(a, w, w + 1) ||
+    if ((has_to_wait(a, &p) && stash_keep(&a->parcels, NULL, w, w + 1)) || pass_on(a, &p, w, w + 1) ||
         w->type == WIRE_PARCEL_BACK)
         return;
-    struct wire back = *w;
-    back.type = WIRE_PARCEL_BACK;
-    back.len = 0;
+    msg_parcel_back_encode(&p, &back);
     agent_answer(from, &back, NULL);
 }
 
 static bool goes_on(void *user, const struct stashed *s)
 {
     const struct agent *a = user;
-    if (has_to_wait(a, &s->wire))
+    struct msg_parcel p;
+    msg_parcel_decode(&s->wire, &p);
+    if (has_to_wait(a, &p))
         return false;
-    (void)pass_on(a, &s->wire, s->body); /* or nobody wants it any more, and the sender knows from the view */
+    (void)pass_on(a, &p, &s->wire, s->body); /* or nobody wants it any more, and the sender knows from the view */
     return true;
 }
 

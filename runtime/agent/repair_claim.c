@@ -2,6 +2,7 @@
 
 #include "runtime/agent/repair_int.h"
 #include "runtime/base/fault.h"
+#include "runtime/wire/doubt.h"
 
 enum { WORD = 8 };
 
@@ -138,34 +139,50 @@ bool claim_goes_around(const struct repair *r, struct fill *f, uint64_t *end)
     return true;
 }
 
-void claim_receive(struct agent *a, int from, const struct wire *w)
+/* The primary of the copyset gets it of another copy's node, and the generation is this one: that copy's place. Else -1. */
+static int place_of(const struct agent *a, int copyset, uint64_t generation, int from)
 {
-    unsigned redundancy = w->step;
-    if (w->count != DOUBT_END) {
-        const struct store_segment *s = store_find(&a->store, w->seg);
-        if (!s)
-            return; /* freed meanwhile */
-        redundancy = s->redundancy;
-    }
-    if (redundancy >= CLASSES)
-        return;
-    int copyset = copyset_of(w->slot, redundancy);
-    struct repair *r = &a->repair[copyset];
     const struct view_copyset *g = &a->view.copyset[copyset];
     int copy = view_copy_at(g, from);
-    if (!repair_is_primary(a, g) || copy < 1 || w->identity != g->generation || g->mode != COPYSET_REPAIR)
+    return repair_is_primary(a, g) && copy > 0 && generation == g->generation && g->mode == COPYSET_REPAIR ? copy : -1;
+}
+
+static void all_doubts_told(struct agent *a, int from, const struct msg_doubt_end *m)
+{
+    int copyset = repair_copyset_of(a, m->slot, m->class);
+    int copy = copyset >= 0 ? place_of(a, copyset, m->generation, from) : -1;
+    if (copy < 0)
         return;
-    if (w->count == DOUBT_END) {
-        FAULT_POINT("push.doubts_told");
-        r->told_by[copy] = true;
+    FAULT_POINT("push.doubts_told");
+    a->repair[copyset].told_by[copy] = true;
+}
+
+static void doubt_told(struct agent *a, int from, const struct msg_doubt *m)
+{
+    const struct store_segment *s = store_find(&a->store, m->at.seg);
+    int copyset = s ? repair_copyset_of(a, m->at.slot, s->redundancy) : -1; /* -1: freed meanwhile */
+    int copy = copyset >= 0 ? place_of(a, copyset, m->generation, from) : -1;
+    if (copy < 0)
         return;
+    struct patch patch = {.seg = m->at.seg,
+                          .slot = m->at.slot,
+                          .offset = m->at.offset,
+                          .len = m->bytes,
+                          .torn = m->torn,
+                          .level = (uint8_t)(m->level < COPIES_MAX ? m->level : COPIES_MAX - 1),
+                          .put = m->put};
+    claim_add(a, &a->repair[copyset], copy, m->writer, &patch, m->living);
+}
+
+void claim_receive(struct agent *a, int from, const struct wire *w)
+{
+    struct msg_doubt doubt;
+    struct msg_doubt_end end;
+    if (msg_doubt_is_end(w)) {
+        msg_doubt_end_decode(w, &end);
+        all_doubts_told(a, from, &end);
+    } else {
+        msg_doubt_decode(w, &doubt);
+        doubt_told(a, from, &doubt);
     }
-    struct patch patch = {.seg = w->seg,
-                          .slot = w->slot,
-                          .offset = w->offset,
-                          .len = (uint64_t)w->a,
-                          .torn = w->flags & WIRE_F_TORN,
-                          .level = (uint8_t)(w->lane < COPIES_MAX ? w->lane : COPIES_MAX - 1),
-                          .put = (uint64_t)w->b};
-    claim_add(a, r, copy, wire_life(w), &patch, w->flags & WIRE_F_LIVING);
 }

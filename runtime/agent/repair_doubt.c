@@ -3,6 +3,7 @@
 #include "runtime/agent/ranks.h"
 #include "runtime/agent/repair_int.h"
 #include "runtime/base/fault.h"
+#include "runtime/wire/doubt.h"
 
 void repair_add_doubt(struct agent *a, struct life writer, const struct patch *patch)
 {
@@ -110,17 +111,17 @@ void doubt_for_each(struct agent *a, int copyset, doubt_knows *know)
 static void tell_one(struct agent *a, int copyset, struct life writer, const struct patch *patch, bool living)
 {
     const struct view_copyset *g = &a->view.copyset[copyset];
-    struct wire w = {.type = WIRE_DOUBT,
-                     .flags = (uint8_t)((patch->torn ? WIRE_F_TORN : 0) | (living ? WIRE_F_LIVING : 0)),
-                     .slot = (uint16_t)copyset_slot(copyset),
-                     .seg = patch->seg,
-                     .offset = patch->offset,
-                     .a = (int64_t)patch->len,
-                     .b = (int64_t)patch->put,
-                     .rank = (uint32_t)writer.rank,
-                     .incarnation = writer.incarnation,
-                     .identity = g->generation,
-                     .lane = patch->level};
+    struct wire w;
+    msg_doubt_encode(
+        &(struct msg_doubt){.at = {.seg = patch->seg, .slot = (uint16_t)copyset_slot(copyset), .offset = patch->offset},
+                            .bytes = patch->len,
+                            .torn = patch->torn,
+                            .living = living,
+                            .level = patch->level,
+                            .put = patch->put,
+                            .writer = writer,
+                            .generation = g->generation},
+        &w);
     agent_tell(a, g->copy[0].node, &w, NULL);
 }
 
@@ -129,10 +130,10 @@ void doubt_tell_all(struct agent *a, int copyset)
     const struct view_copyset *g = &a->view.copyset[copyset];
     doubt_for_each(a, copyset, tell_one);
     FAULT_POINT("push.doubts_half_told");
-    struct wire w = {.type = WIRE_DOUBT,
-                     .slot = (uint16_t)copyset_slot(copyset),
-                     .identity = g->generation,
-                     .count = DOUBT_END,
-                     .step = copyset_class(copyset)};
+    struct wire w;
+    msg_doubt_end_encode(&(struct msg_doubt_end){.slot = (uint16_t)copyset_slot(copyset),
+                                                 .class = copyset_class(copyset),
+                                                 .generation = g->generation},
+                         &w);
     agent_tell(a, g->copy[0].node, &w, NULL);
 }

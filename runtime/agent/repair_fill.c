@@ -3,6 +3,7 @@
 #include "runtime/agent/repair_int.h"
 #include "runtime/agent/segments.h"
 #include "runtime/base/fault.h"
+#include "runtime/wire/snap.h"
 
 enum {
     BLOCK = 64 * 1024,
@@ -25,14 +26,21 @@ void fill_keep(struct repair *r, const struct view_copyset *g, bool was_primary)
     }
 }
 
+static struct msg_snap snap_of(int copyset, uint64_t placed)
+{
+    return (struct msg_snap){
+        .slot = (uint16_t)copyset_slot(copyset), .class = copyset_class(copyset), .placed = placed};
+}
+
 static void send_dedup(struct agent *a, int copyset, int node, uint64_t placed)
 {
     const struct dedup *d = &a->dedup[copyset];
-    struct wire w = {.slot = (uint16_t)copyset_slot(copyset), .step = copyset_class(copyset), .identity = placed};
+    struct msg_snap_seen seen = {.snap = snap_of(copyset, placed)};
+    struct wire w;
     for (int r = 0; r < d->ranks; r++)
         if (d->origin[r]) {
-            w.type = WIRE_SNAP_ORIGIN;
-            w.len = (uint32_t)dedup_origin_bytes(d->origin[r]);
+            seen.len = (uint32_t)dedup_origin_bytes(d->origin[r]);
+            msg_snap_origin_encode(&seen, &w);
             agent_tell(a, node, &w, d->origin[r]);
         }
     struct dedup_task batch[TASKS_PER_MESSAGE];
@@ -42,8 +50,8 @@ static void send_dedup(struct agent *a, int copyset, int node, uint64_t placed)
         if (!end && d->task[i].steps)
             batch[n++] = d->task[i];
         if (n && (end || n == TASKS_PER_MESSAGE)) {
-            w.type = WIRE_SNAP_TASKS;
-            w.len = (uint32_t)(n * sizeof batch[0]);
+            seen.len = (uint32_t)(n * sizeof batch[0]);
+            msg_snap_tasks_encode(&seen, &w);
             agent_tell(a, node, &w, batch);
             n = 0;
         }
@@ -52,11 +60,9 @@ static void send_dedup(struct agent *a, int copyset, int node, uint64_t placed)
 
 void fill_begin(struct agent *a, int copyset, struct fill *f)
 {
-    struct wire begin = {.type = WIRE_SNAP_BEGIN,
-                         .slot = (uint16_t)copyset_slot(copyset),
-                         .step = copyset_class(copyset),
-                         .status = (int32_t)a->forwards[copyset],
-                         .identity = f->placed};
+    struct wire begin;
+    msg_snap_begin_encode(
+        &(struct msg_snap_begin){.snap = snap_of(copyset, f->placed), .forwards = a->forwards[copyset]}, &begin);
     agent_tell(a, f->node, &begin, NULL);
     FAULT_POINT("push.rebuild_begun");
     for (const struct store_segment *s = a->store.first; s; s = s->next)
@@ -82,8 +88,8 @@ static const struct store_segment *segment_from(const struct agent *a, uint32_t 
 static bool fill_block(struct agent *a, int copyset, struct fill *f)
 {
     int slot = copyset_slot(copyset);
-    struct wire w = {
-        .type = WIRE_SNAP_BLOCK, .slot = (uint16_t)slot, .step = copyset_class(copyset), .identity = f->placed};
+    struct msg_snap_block block = {.snap = snap_of(copyset, f->placed)};
+    struct wire w;
     for (;;) {
         const struct store_segment *s = store_find(&a->store, f->seg);
         if (!s || s->redundancy != copyset_class(copyset)) {
@@ -94,23 +100,26 @@ static bool fill_block(struct agent *a, int copyset, struct fill *f)
             f->offset = 0;
         }
         const struct store_copy *copy = &s->copy[slot];
-        w.seg = s->seg;
+        block.seg = s->seg;
+        block.lost = copy->lost;
+        block.offset = 0;
+        block.len = 0;
         if (copy->lost) {
-            w.count = BLOCK_LOST;
+            msg_snap_block_encode(&block, &w);
             agent_tell(a, f->node, &w, NULL);
-            w.count = 0;
         } else if (copy->base && f->offset < copy->bytes) {
             uint64_t end = copy->bytes;
             if (!claim_goes_around(&a->repair[copyset], f, &end))
                 continue;
             uint64_t left = end - f->offset;
-            w.offset = f->offset;
-            w.len = (uint32_t)(left < BLOCK ? left : BLOCK);
+            block.offset = f->offset;
+            block.len = (uint32_t)(left < BLOCK ? left : BLOCK);
+            msg_snap_block_encode(&block, &w);
             agent_tell_from_store(a, f->node, &w, copy->base + f->offset);
             a->blocks++;
             pace_sent(&f->pace, agent_position(a, f->node), a->now);
-            f->offset += w.len;
-            f->bytes += w.len;
+            f->offset += block.len;
+            f->bytes += block.len;
             return true;
         }
         f->seg++;
@@ -133,10 +142,9 @@ bool fill_step(struct agent *a, int copyset, struct fill *f)
         moved = true;
         if (fill_block(a, copyset, f))
             continue;
-        struct wire end = {.type = WIRE_SNAP_END,
-                           .slot = (uint16_t)copyset_slot(copyset),
-                           .step = copyset_class(copyset),
-                           .identity = f->placed};
+        struct msg_snap snap = snap_of(copyset, f->placed);
+        struct wire end;
+        msg_snap_end_encode(&snap, &end);
         FAULT_POINT("push.rebuild_end");
         agent_tell(a, f->node, &end, NULL);
         f->sent = true;
@@ -145,33 +153,31 @@ bool fill_step(struct agent *a, int copyset, struct fill *f)
 }
 
 /* Bytes of another copy for those that are filled. */
-void fill_around(struct agent *a, int copyset, const struct wire *w, const void *body)
+void fill_around(struct agent *a, int copyset, const struct msg_patch *m, const void *body)
 {
     const struct view_copyset *g = &a->view.copyset[copyset];
     for (int i = 1; i < g->copies; i++) {
         struct fill *f = &a->repair[copyset].fill[i];
-        struct wire block = {.type = WIRE_SNAP_BLOCK,
-                             .slot = w->slot,
-                             .seg = w->seg,
-                             .offset = w->offset,
-                             .len = w->len,
-                             .step = w->step,
-                             .identity = f->placed};
+        struct wire block;
         if (g->copy[i].whole)
             continue;
+        msg_snap_block_encode(
+            &(struct msg_snap_block){
+                .snap = snap_of(copyset, f->placed), .seg = m->of.at.seg, .offset = m->of.at.offset, .len = m->len},
+            &block);
         agent_tell(a, f->node, &block, body);
-        f->bytes += w->len;
+        f->bytes += m->len;
     }
 }
 
 void fill_receive_here(struct agent *a, int from, const struct wire *w)
 {
-    if (w->step >= CLASSES)
-        return;
-    int copyset = copyset_of(w->slot, w->step);
-    for (int i = 1; i < COPIES_MAX && repair_is_primary(a, &a->view.copyset[copyset]); i++) {
+    struct msg_snap snap;
+    msg_snap_decode(w, &snap);
+    int copyset = repair_copyset_of(a, snap.slot, snap.class);
+    for (int i = 1; copyset >= 0 && i < COPIES_MAX && repair_is_primary(a, &a->view.copyset[copyset]); i++) {
         struct fill *f = &a->repair[copyset].fill[i];
-        if (f->node == from && f->placed == w->identity)
+        if (f->node == from && f->placed == snap.placed)
             f->here = true;
     }
 }

@@ -10,11 +10,7 @@
 
 #include "runtime/agent/pace.h"
 #include "runtime/agent/repair.h"
-
-enum {
-    DOUBT_END = 1,  /* WIRE_DOUBT count: that was the last one */
-    BLOCK_LOST = 1, /* WIRE_SNAP_BLOCK count: there are no bytes, they died with another node */
-};
+#include "runtime/wire/patch.h"
 
 enum phase { PHASE_IDLE, PHASE_GATHER, PHASE_FETCH, PHASE_SPREAD, PHASE_DONE };
 
@@ -54,6 +50,12 @@ struct repair {
     int fetches;        /* answers awaited */
     struct fill fill[COPIES_MAX];
 };
+
+/* Of what a message names; -1: there is no such copyset. */
+static inline int repair_copyset_of(const struct agent *a, uint16_t slot, uint32_t class)
+{
+    return slot < a->view.nodes && class < CLASSES ? copyset_of(slot, class) : -1;
+}
 
 static inline bool repair_is_primary(const struct agent *a, const struct view_copyset *g)
 {
@@ -111,7 +113,7 @@ void fill_begin(struct agent *a, int copyset, struct fill *f);
 /* Send what may be sent now; true if it was something. */
 bool fill_step(struct agent *a, int copyset, struct fill *f);
 /* Bytes of another copy, an answer to WIRE_FETCH, for those that are filled. */
-void fill_around(struct agent *a, int copyset, const struct wire *w, const void *body);
+void fill_around(struct agent *a, int copyset, const struct msg_patch *m, const void *body);
 /* WIRE_SNAP_HERE */
 void fill_receive_here(struct agent *a, int from, const struct wire *w);
 bool fill_all_here(const struct repair *r, const struct view_copyset *g);

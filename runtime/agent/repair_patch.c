@@ -5,10 +5,7 @@
 #include "runtime/base/fault.h"
 #include "runtime/base/words.h"
 
-enum {
-    WINDOW = 96,      /* messages on their way to one copy */
-    PATCH_ANSWER = 1, /* WIRE_PATCH count: answers a WIRE_FETCH */
-};
+enum { WINDOW = 96 }; /* messages on their way to one copy */
 
 static bool window_is_open(const struct agent *a, int node)
 {
@@ -22,6 +19,14 @@ static bool fills_are_open(const struct agent *a, const struct view_copyset *g)
         if (!g->copy[i].whole && !window_is_open(a, g->copy[i].node))
             return false;
     return true;
+}
+
+static struct msg_patch_of of_copyset(const struct agent *a, int copyset, uint32_t seg, uint64_t offset, bool around)
+{
+    return (struct msg_patch_of){.at = {.seg = seg, .slot = (uint16_t)copyset_slot(copyset), .offset = offset},
+                                 .class = copyset_class(copyset),
+                                 .generation = a->view.copyset[copyset].generation,
+                                 .around = around};
 }
 
 /* Ask for some of the bytes of the claim at r->at; false when the window is full. */
@@ -43,14 +48,11 @@ bool patch_fetch_some(struct agent *a, int copyset)
         if (!window_is_open(a, g->copy[from].node) || r->fetches >= WINDOW || (r->at->around && !fills_are_open(a, g)))
             return false;
         uint64_t left = patch.len - r->at_offset;
-        struct wire w = {.type = WIRE_FETCH,
-                         .flags = r->at->around ? WIRE_F_LIVING : 0,
-                         .slot = (uint16_t)copyset_slot(copyset),
-                         .seg = patch.seg,
-                         .offset = patch.offset + r->at_offset,
-                         .count = (uint32_t)(left < WIRE_BODY_MAX ? left : WIRE_BODY_MAX),
-                         .step = copyset_class(copyset),
-                         .identity = g->generation};
+        struct wire w;
+        msg_fetch_encode(
+            &(struct msg_fetch){.of = of_copyset(a, copyset, patch.seg, patch.offset + r->at_offset, r->at->around),
+                                .bytes = (uint32_t)(left < WIRE_BODY_MAX ? left : WIRE_BODY_MAX)},
+            &w);
         agent_tell(a, g->copy[from].node, &w, NULL);
         r->fetches++;
     }
@@ -73,15 +75,13 @@ bool patch_spread_some(struct agent *a, int copyset)
             if (!window_is_open(a, g->copy[i].node))
                 return false;
         uint64_t left = patch.len - r->at_offset;
-        struct wire w = {.type = WIRE_PATCH,
-                         .slot = (uint16_t)copyset_slot(copyset),
-                         .seg = patch.seg,
-                         .offset = patch.offset + r->at_offset,
-                         .len = (uint32_t)(left < WIRE_BODY_MAX ? left : WIRE_BODY_MAX),
-                         .step = copyset_class(copyset),
-                         .identity = g->generation};
+        uint64_t at = patch.offset + r->at_offset;
+        struct wire w;
+        msg_patch_encode(&(struct msg_patch){.of = of_copyset(a, copyset, patch.seg, at, false),
+                                             .len = (uint32_t)(left < WIRE_BODY_MAX ? left : WIRE_BODY_MAX)},
+                         &w);
         struct chain_mark mark;
-        chain_send(a, copyset, &w, copy->base + w.offset, &mark);
+        chain_send(a, copyset, &w, copy->base + at, &mark);
     }
     r->at = r->at->next;
     r->at_offset = 0;
@@ -89,53 +89,45 @@ bool patch_spread_some(struct agent *a, int copyset)
 }
 
 /* The copyset of a message about bytes, if it is of this generation; else -1. */
-static int copyset_of_message(const struct agent *a, const struct wire *w)
+static int copyset_of_message(const struct agent *a, const struct msg_patch_of *of)
 {
-    int copyset =
-        w->step < CLASSES ? copyset_of(w->slot, w->step) : -1; /* also of a segment that was freed meanwhile */
-    return copyset >= 0 && a->view.copyset[copyset].generation == w->identity ? copyset : -1;
+    int copyset = repair_copyset_of(a, of->at.slot, of->class); /* also of a segment that was freed meanwhile */
+    return copyset >= 0 && a->view.copyset[copyset].generation == of->generation ? copyset : -1;
 }
 
 void patch_answer(struct agent *a, int from, const struct wire *w)
 {
-    struct wire answer = {.type = WIRE_PATCH,
-                          .flags = w->flags & WIRE_F_LIVING,
-                          .slot = w->slot,
-                          .seg = w->seg,
-                          .offset = w->offset,
-                          .count = PATCH_ANSWER,
-                          .step = w->step,
-                          .identity = w->identity};
-    const struct store_copy *copy = store_copy(&a->store, w->seg, w->slot);
-    const void *body = NULL;
-    if (copyset_of_message(a, w) < 0)
+    struct msg_fetch m;
+    struct wire answer;
+    msg_fetch_decode(w, &m);
+    if (copyset_of_message(a, &m.of) < 0)
         return;
+    const struct store_copy *copy = store_copy(&a->store, m.of.at.seg, m.of.at.slot);
     FAULT_POINT("push.patch_asked");
-    if (w->count <= WIRE_BODY_MAX && repair_is_in_range(copy, w->offset, w->count)) {
-        answer.len = w->count;
-        body = copy->base + w->offset;
-    }
-    agent_tell(a, from, &answer, body);
+    bool here = m.bytes <= WIRE_BODY_MAX && repair_is_in_range(copy, m.of.at.offset, m.bytes);
+    msg_patch_encode(&(struct msg_patch){.of = m.of, .len = here ? m.bytes : 0, .answer = true}, &answer);
+    agent_tell(a, from, &answer, here ? copy->base + m.of.at.offset : NULL);
 }
 
 void patch_receive(struct agent *a, int from, const struct wire *w, const void *body)
 {
-    int copyset = copyset_of_message(a, w);
+    struct msg_patch m;
+    msg_patch_decode(w, &m);
+    int copyset = copyset_of_message(a, &m.of);
     if (copyset < 0)
         return;
     struct repair *r = &a->repair[copyset];
     const struct view_copyset *g = &a->view.copyset[copyset];
-    bool answer = w->count == PATCH_ANSWER;
-    if (answer ? r->phase != PHASE_FETCH || r->fetches == 0 || view_copy_at(g, from) < 1
-               : !chain_is_before(a, copyset, from))
+    if (m.answer ? r->phase != PHASE_FETCH || r->fetches == 0 || view_copy_at(g, from) < 1
+                 : !chain_is_before(a, copyset, from))
         return;
-    const struct store_copy *copy = store_copy(&a->store, w->seg, w->slot);
+    const struct store_copy *copy = store_copy(&a->store, m.of.at.seg, m.of.at.slot);
     FAULT_POINT("push.patch_received");
-    if (answer && w->flags & WIRE_F_LIVING && w->len)
-        fill_around(a, copyset, w, body);
-    else if (repair_is_in_range(copy, w->offset, w->len))
-        words_store(copy->base + w->offset, body, w->len);
-    if (answer)
+    if (m.answer && m.of.around && m.len)
+        fill_around(a, copyset, &m, body);
+    else if (repair_is_in_range(copy, m.of.at.offset, m.len))
+        words_store(copy->base + m.of.at.offset, body, m.len);
+    if (m.answer)
         r->fetches--;
     else
         chain_relay(a, copyset, from, w, body);

@@ -12,21 +12,21 @@ struct msg_acc {
     int64_t scale[2]; /* the bytes of one element of that type */
 };
 
-static inline void msg_acc_encode(const struct msg_acc *m, struct wire *w)
+static inline void msg_acc_encode(const struct msg_acc *m, struct wire *wire)
 {
-    msg_request_encode(WIRE_ACC, &m->request, w);
-    msg_identity_encode(&m->identity, w);
-    w->count = m->type;
-    w->a = m->scale[0];
-    w->b = m->scale[1];
+    msg_request_encode(WIRE_ACC, &m->request, wire);
+    msg_identity_encode(&m->identity, wire);
+    wire->count = m->type;
+    wire->a = m->scale[0];
+    wire->b = m->scale[1];
 }
 
-static inline void msg_acc_decode(const struct wire *w, struct msg_acc *m)
+static inline void msg_acc_decode(const struct wire *wire, struct msg_acc *m)
 {
-    msg_request_decode(w, &m->request);
-    msg_identity_decode(w, &m->identity);
-    m->type = w->count;
-    m->scale[0] = w->a;
-    m->scale[1] = w->b;
+    msg_request_decode(wire, &m->request);
+    msg_identity_decode(wire, &m->identity);
+    m->type = wire->count;
+    m->scale[0] = wire->a;
+    m->scale[1] = wire->b;
 }
 #endif

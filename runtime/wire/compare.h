@@ -11,23 +11,23 @@ struct msg_compare {
     uint64_t generation; /* of the copyset */
 };
 
-static inline void msg_compare_encode(const struct msg_compare *m, struct wire *w)
+static inline void msg_compare_encode(const struct msg_compare *m, struct wire *wire)
 {
-    *w = (struct wire){.type = WIRE_COMPARE,
-                       .slot = m->at.slot,
-                       .seg = m->at.seg,
-                       .offset = m->at.offset,
-                       .len = m->len,
-                       .a = (int64_t)m->round,
-                       .identity = m->generation};
+    *wire = (struct wire){.type = WIRE_COMPARE,
+                          .slot = m->at.slot,
+                          .seg = m->at.seg,
+                          .offset = m->at.offset,
+                          .len = m->len,
+                          .a = (int64_t)m->round,
+                          .identity = m->generation};
 }
 
-static inline void msg_compare_decode(const struct wire *w, struct msg_compare *m)
+static inline void msg_compare_decode(const struct wire *wire, struct msg_compare *m)
 {
-    msg_at_decode(w, &m->at);
-    m->len = w->len;
-    m->round = (uint64_t)w->a;
-    m->generation = w->identity;
+    msg_at_decode(wire, &m->at);
+    m->len = wire->len;
+    m->round = (uint64_t)wire->a;
+    m->generation = wire->identity;
 }
 
 struct msg_compared {
@@ -36,15 +36,15 @@ struct msg_compared {
     uint64_t round; /* as asked */
 };
 
-static inline void msg_compared_encode(const struct msg_compared *m, struct wire *w)
+static inline void msg_compared_encode(const struct msg_compared *m, struct wire *wire)
 {
-    *w = (struct wire){.type = WIRE_COMPARED, .slot = m->slot, .len = m->len, .a = (int64_t)m->round};
+    *wire = (struct wire){.type = WIRE_COMPARED, .slot = m->slot, .len = m->len, .a = (int64_t)m->round};
 }
 
-static inline void msg_compared_decode(const struct wire *w, struct msg_compared *m)
+static inline void msg_compared_decode(const struct wire *wire, struct msg_compared *m)
 {
-    m->slot = w->slot;
-    m->len = w->len;
-    m->round = (uint64_t)w->a;
+    m->slot = wire->slot;
+    m->len = wire->len;
+    m->round = (uint64_t)wire->a;
 }
 #endif

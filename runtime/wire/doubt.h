@@ -18,31 +18,31 @@ struct msg_doubt {
     uint64_t generation; /* of the copyset, for which this counts */
 };
 
-static inline void msg_doubt_encode(const struct msg_doubt *m, struct wire *w)
+static inline void msg_doubt_encode(const struct msg_doubt *m, struct wire *wire)
 {
-    *w = (struct wire){.type = WIRE_DOUBT,
-                       .flags = (uint8_t)((m->torn ? DOUBT_F_TORN : 0) | (m->living ? DOUBT_F_LIVING : 0)),
-                       .slot = m->at.slot,
-                       .seg = m->at.seg,
-                       .offset = m->at.offset,
-                       .a = (int64_t)m->bytes,
-                       .b = (int64_t)m->put,
-                       .identity = m->generation,
-                       .rank = (uint32_t)m->writer.rank,
-                       .incarnation = m->writer.incarnation,
-                       .lane = m->level};
+    *wire = (struct wire){.type = WIRE_DOUBT,
+                          .flags = (uint8_t)((m->torn ? DOUBT_F_TORN : 0) | (m->living ? DOUBT_F_LIVING : 0)),
+                          .slot = m->at.slot,
+                          .seg = m->at.seg,
+                          .offset = m->at.offset,
+                          .a = (int64_t)m->bytes,
+                          .b = (int64_t)m->put,
+                          .identity = m->generation,
+                          .rank = (uint32_t)m->writer.rank,
+                          .incarnation = m->writer.incarnation,
+                          .lane = m->level};
 }
 
-static inline void msg_doubt_decode(const struct wire *w, struct msg_doubt *m)
+static inline void msg_doubt_decode(const struct wire *wire, struct msg_doubt *m)
 {
-    msg_at_decode(w, &m->at);
-    m->bytes = (uint64_t)w->a;
-    m->torn = w->flags & DOUBT_F_TORN;
-    m->living = w->flags & DOUBT_F_LIVING;
-    m->level = w->lane;
-    m->put = (uint64_t)w->b;
-    m->writer = wire_life(w);
-    m->generation = w->identity;
+    msg_at_decode(wire, &m->at);
+    m->bytes = (uint64_t)wire->a;
+    m->torn = wire->flags & DOUBT_F_TORN;
+    m->living = wire->flags & DOUBT_F_LIVING;
+    m->level = wire->lane;
+    m->put = (uint64_t)wire->b;
+    m->writer = wire_life(wire);
+    m->generation = wire->identity;
 }
 
 struct msg_doubt_end {
@@ -51,21 +51,21 @@ struct msg_doubt_end {
     uint64_t generation;
 };
 
-static inline void msg_doubt_end_encode(const struct msg_doubt_end *m, struct wire *w)
+static inline void msg_doubt_end_encode(const struct msg_doubt_end *m, struct wire *wire)
 {
-    *w = (struct wire){
+    *wire = (struct wire){
         .type = WIRE_DOUBT, .slot = m->slot, .count = WIRE_DOUBT_END, .identity = m->generation, .step = m->class};
 }
 
-static inline bool msg_doubt_is_end(const struct wire *w)
+static inline bool msg_doubt_is_end(const struct wire *wire)
 {
-    return w->count == WIRE_DOUBT_END;
+    return wire->count == WIRE_DOUBT_END;
 }
 
-static inline void msg_doubt_end_decode(const struct wire *w, struct msg_doubt_end *m)
+static inline void msg_doubt_end_decode(const struct wire *wire, struct msg_doubt_end *m)
 {
-    m->slot = w->slot;
-    m->class = w->step;
-    m->generation = w->identity;
+    m->slot = wire->slot;
+    m->class = wire->step;
+    m->generation = wire->identity;
 }
 #endif

@@ -24,43 +24,43 @@ struct msg_forward {
     struct msg_identity identity;
 };
 
-static inline void msg_forward_encode(const struct msg_forward *m, struct wire *w)
+static inline void msg_forward_encode(const struct msg_forward *m, struct wire *wire)
 {
-    *w = (struct wire){.type = WIRE_FORWARD,
-                       .flags = (uint8_t)((m->packed ? FORWARD_F_PACKED : 0) | (m->relay ? CHAIN_F_RELAY : 0) |
-                                          (m->again ? FORWARD_F_AGAIN : 0) | (m->answer ? FORWARD_F_ANSWER : 0)),
-                       .slot = m->at.slot,
-                       .seg = m->at.seg,
-                       .offset = m->at.offset,
-                       .len = m->len,
-                       .count = m->operation,
-                       .a = m->value,
-                       .b = (int64_t)m->request,
-                       .status = (int32_t)m->number,
-                       .rank = (uint32_t)m->origin.rank,
-                       .incarnation = m->origin.incarnation};
-    msg_identity_encode(&m->identity, w);
+    *wire = (struct wire){.type = WIRE_FORWARD,
+                          .flags = (uint8_t)((m->packed ? FORWARD_F_PACKED : 0) | (m->relay ? CHAIN_F_RELAY : 0) |
+                                             (m->again ? FORWARD_F_AGAIN : 0) | (m->answer ? FORWARD_F_ANSWER : 0)),
+                          .slot = m->at.slot,
+                          .seg = m->at.seg,
+                          .offset = m->at.offset,
+                          .len = m->len,
+                          .count = m->operation,
+                          .a = m->value,
+                          .b = (int64_t)m->request,
+                          .status = (int32_t)m->number,
+                          .rank = (uint32_t)m->origin.rank,
+                          .incarnation = m->origin.incarnation};
+    msg_identity_encode(&m->identity, wire);
 }
 
 /* It is sent once more. */
-static inline void msg_forward_is_again(struct wire *w)
+static inline void msg_forward_is_again(struct wire *wire)
 {
-    w->flags |= FORWARD_F_AGAIN;
+    wire->flags |= FORWARD_F_AGAIN;
 }
 
-static inline void msg_forward_decode(const struct wire *w, struct msg_forward *m)
+static inline void msg_forward_decode(const struct wire *wire, struct msg_forward *m)
 {
-    msg_at_decode(w, &m->at);
-    m->len = w->len;
-    m->packed = w->flags & FORWARD_F_PACKED;
-    m->relay = w->flags & CHAIN_F_RELAY;
-    m->again = w->flags & FORWARD_F_AGAIN;
-    m->answer = w->flags & FORWARD_F_ANSWER;
-    m->request = (uint64_t)w->b;
-    m->operation = w->count;
-    m->number = (uint32_t)w->status;
-    m->value = w->a;
-    m->origin = wire_life(w);
-    msg_identity_decode(w, &m->identity);
+    msg_at_decode(wire, &m->at);
+    m->len = wire->len;
+    m->packed = wire->flags & FORWARD_F_PACKED;
+    m->relay = wire->flags & CHAIN_F_RELAY;
+    m->again = wire->flags & FORWARD_F_AGAIN;
+    m->answer = wire->flags & FORWARD_F_ANSWER;
+    m->request = (uint64_t)wire->b;
+    m->operation = wire->count;
+    m->number = (uint32_t)wire->status;
+    m->value = wire->a;
+    m->origin = wire_life(wire);
+    msg_identity_decode(wire, &m->identity);
 }
 #endif

@@ -12,17 +12,17 @@ struct msg_get {
     bool strong;                /* what is answered is never taken back (agent/strong.h) */
 };
 
-static inline void msg_get_encode(const struct msg_get *m, struct wire *w)
+static inline void msg_get_encode(const struct msg_get *m, struct wire *wire)
 {
-    msg_request_encode(WIRE_GET, &m->request, w);
-    w->flags |= m->strong ? GET_F_STRONG : 0;
-    w->count = m->bytes;
+    msg_request_encode(WIRE_GET, &m->request, wire);
+    wire->flags |= m->strong ? GET_F_STRONG : 0;
+    wire->count = m->bytes;
 }
 
-static inline void msg_get_decode(const struct wire *w, struct msg_get *m)
+static inline void msg_get_decode(const struct wire *wire, struct msg_get *m)
 {
-    msg_request_decode(w, &m->request);
-    m->bytes = w->count;
-    m->strong = w->flags & GET_F_STRONG;
+    msg_request_decode(wire, &m->request);
+    m->bytes = wire->count;
+    m->strong = wire->flags & GET_F_STRONG;
 }
 #endif

@@ -13,23 +13,23 @@ struct msg_hash {
     uint64_t question; /* its number */
 };
 
-static inline void msg_hash_encode(const struct msg_hash *m, struct wire *w)
+static inline void msg_hash_encode(const struct msg_hash *m, struct wire *wire)
 {
-    *w = (struct wire){.type = WIRE_HASH,
-                       .slot = m->at.slot,
-                       .seg = m->at.seg,
-                       .offset = m->at.offset,
-                       .count = m->bytes,
-                       .a = (int64_t)m->question,
-                       .status = m->exact ? WIRE_HASH_BYTES : WIRE_HASH_OF_BYTES};
+    *wire = (struct wire){.type = WIRE_HASH,
+                          .slot = m->at.slot,
+                          .seg = m->at.seg,
+                          .offset = m->at.offset,
+                          .count = m->bytes,
+                          .a = (int64_t)m->question,
+                          .status = m->exact ? WIRE_HASH_BYTES : WIRE_HASH_OF_BYTES};
 }
 
-static inline void msg_hash_decode(const struct wire *w, struct msg_hash *m)
+static inline void msg_hash_decode(const struct wire *wire, struct msg_hash *m)
 {
-    msg_at_decode(w, &m->at);
-    m->bytes = w->count;
-    m->exact = w->status == WIRE_HASH_BYTES;
-    m->question = (uint64_t)w->a;
+    msg_at_decode(wire, &m->at);
+    m->bytes = wire->count;
+    m->exact = wire->status == WIRE_HASH_BYTES;
+    m->question = (uint64_t)wire->a;
 }
 
 struct msg_hashed {
@@ -39,17 +39,17 @@ struct msg_hashed {
     uint64_t generation; /* of the copyset, here */
 };
 
-static inline void msg_hashed_encode(const struct msg_hashed *m, struct wire *w)
+static inline void msg_hashed_encode(const struct msg_hashed *m, struct wire *wire)
 {
-    *w = (struct wire){
+    *wire = (struct wire){
         .type = WIRE_HASHED, .len = m->len, .a = (int64_t)m->question, .identity = m->generation, .status = m->status};
 }
 
-static inline void msg_hashed_decode(const struct wire *w, struct msg_hashed *m)
+static inline void msg_hashed_decode(const struct wire *wire, struct msg_hashed *m)
 {
-    m->len = w->len;
-    m->question = (uint64_t)w->a;
-    m->status = w->status;
-    m->generation = w->identity;
+    m->len = wire->len;
+    m->question = (uint64_t)wire->a;
+    m->status = wire->status;
+    m->generation = wire->identity;
 }
 #endif

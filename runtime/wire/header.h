@@ -88,17 +88,17 @@ struct msg_at {
     uint64_t offset;
 };
 
-static inline void msg_at_decode(const struct wire *w, struct msg_at *m)
+static inline void msg_at_decode(const struct wire *wire, struct msg_at *m)
 {
-    m->seg = w->seg;
-    m->slot = w->slot;
-    m->offset = w->offset;
+    m->seg = wire->seg;
+    m->slot = wire->slot;
+    m->offset = wire->offset;
 }
 
 /* Of which process the origin is, or who is asked about. No message names a replica: a rank has one. */
-static inline struct life wire_life(const struct wire *w)
+static inline struct life wire_life(const struct wire *wire)
 {
-    return life_of((int)w->rank, w->incarnation);
+    return life_of((int)wire->rank, wire->incarnation);
 }
 
 static_assert(sizeof(struct wire) + WIRE_BODY_MAX <= TP_MSG_MAX, "a full body fits a message");

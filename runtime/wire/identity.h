@@ -15,22 +15,22 @@ struct msg_identity {
 };
 
 /* Into a message that has been begun. */
-static inline void msg_identity_encode(const struct msg_identity *m, struct wire *w)
+static inline void msg_identity_encode(const struct msg_identity *m, struct wire *wire)
 {
-    w->flags |= m->of_task ? IDENTITY_F_TASK : 0;
-    w->lane = m->lane;
-    w->identity = m->of_task ? m->task : m->number;
-    w->round = m->round;
-    w->step = m->step;
+    wire->flags |= m->of_task ? IDENTITY_F_TASK : 0;
+    wire->lane = m->lane;
+    wire->identity = m->of_task ? m->task : m->number;
+    wire->round = m->round;
+    wire->step = m->step;
 }
 
-static inline void msg_identity_decode(const struct wire *w, struct msg_identity *m)
+static inline void msg_identity_decode(const struct wire *wire, struct msg_identity *m)
 {
-    m->of_task = w->flags & IDENTITY_F_TASK;
-    m->lane = w->lane;
-    m->number = w->identity;
-    m->task = w->identity;
-    m->round = w->round;
-    m->step = w->step;
+    m->of_task = wire->flags & IDENTITY_F_TASK;
+    m->lane = wire->lane;
+    m->number = wire->identity;
+    m->task = wire->identity;
+    m->round = wire->round;
+    m->step = wire->step;
 }
 #endif

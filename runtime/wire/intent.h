@@ -15,28 +15,28 @@ struct msg_intent {
     uint16_t level;      /* so many copies have the bytes whole */
 };
 
-static inline void msg_intent_encode(const struct msg_intent *m, struct wire *w)
+static inline void msg_intent_encode(const struct msg_intent *m, struct wire *wire)
 {
-    *w = (struct wire){.type = WIRE_INTENT,
-                       .slot = m->at.slot,
-                       .seg = m->at.seg,
-                       .seq = m->seq,
-                       .offset = m->at.offset,
-                       .count = m->bytes,
-                       .identity = m->put,
-                       .epoch = m->generation,
-                       .note = (uint16_t)(m->note + 1),
-                       .lane = m->level};
+    *wire = (struct wire){.type = WIRE_INTENT,
+                          .slot = m->at.slot,
+                          .seg = m->at.seg,
+                          .seq = m->seq,
+                          .offset = m->at.offset,
+                          .count = m->bytes,
+                          .identity = m->put,
+                          .epoch = m->generation,
+                          .note = (uint16_t)(m->note + 1),
+                          .lane = m->level};
 }
 
-static inline void msg_intent_decode(const struct wire *w, struct msg_intent *m)
+static inline void msg_intent_decode(const struct wire *wire, struct msg_intent *m)
 {
-    m->seq = w->seq;
-    msg_at_decode(w, &m->at);
-    m->bytes = w->count;
-    m->note = (int)w->note - 1;
-    m->put = w->identity;
-    m->generation = w->epoch;
-    m->level = w->lane;
+    m->seq = wire->seq;
+    msg_at_decode(wire, &m->at);
+    m->bytes = wire->count;
+    m->note = (int)wire->note - 1;
+    m->put = wire->identity;
+    m->generation = wire->epoch;
+    m->level = wire->lane;
 }
 #endif

@@ -22,9 +22,10 @@ struct wire_kind {
 extern const struct wire_kind wire_kinds[WIRE_TYPES];
 
 /* It is of a type that goes this way, and has no flags but those of its type. */
-static inline bool wire_is_known(const struct wire *w, enum wire_path path)
+static inline bool wire_is_known(const struct wire *wire, enum wire_path path)
 {
-    return w->type < WIRE_TYPES && wire_kinds[w->type].paths & path && !(w->flags & ~wire_kinds[w->type].flags);
+    return wire->type < WIRE_TYPES && wire_kinds[wire->type].paths & path &&
+           !(wire->flags & ~wire_kinds[wire->type].flags);
 }
 
 /* Bytes of the message at `bytes`, header and body, of which there are `len` at least; 0: it is cut short. */

@@ -21,44 +21,44 @@ struct msg_parcel {
     uint32_t len;   /* bytes of body */
 };
 
-static inline void msg_parcel_encode(const struct msg_parcel *m, struct wire *w)
+static inline void msg_parcel_encode(const struct msg_parcel *m, struct wire *wire)
 {
-    *w = (struct wire){.type = WIRE_PARCEL,
-                       .flags = (uint8_t)((m->creating ? PARCEL_F_CREATING : 0) | (m->hollow ? PARCEL_F_HOLLOW : 0) |
-                                          (m->tell ? PARCEL_F_TELL : 0)),
-                       .seq = m->piece,
-                       .offset = m->at,
-                       .len = m->len,
-                       .count = m->hollows,
-                       .a = (int64_t)((uint64_t)m->receiver.incarnation << 32 | (uint32_t)m->receiver.rank),
-                       .b = (int64_t)m->received,
-                       .identity = m->total,
-                       .step = m->kind,
-                       .rank = (uint32_t)m->sender.rank,
-                       .incarnation = m->sender.incarnation};
+    *wire = (struct wire){.type = WIRE_PARCEL,
+                          .flags = (uint8_t)((m->creating ? PARCEL_F_CREATING : 0) | (m->hollow ? PARCEL_F_HOLLOW : 0) |
+                                             (m->tell ? PARCEL_F_TELL : 0)),
+                          .seq = m->piece,
+                          .offset = m->at,
+                          .len = m->len,
+                          .count = m->hollows,
+                          .a = (int64_t)((uint64_t)m->receiver.incarnation << 32 | (uint32_t)m->receiver.rank),
+                          .b = (int64_t)m->received,
+                          .identity = m->total,
+                          .step = m->kind,
+                          .rank = (uint32_t)m->sender.rank,
+                          .incarnation = m->sender.incarnation};
 }
 
-static inline void msg_parcel_decode(const struct wire *w, struct msg_parcel *m)
+static inline void msg_parcel_decode(const struct wire *wire, struct msg_parcel *m)
 {
-    m->sender = wire_life(w);
-    m->receiver = life_of((int)(uint32_t)w->a, (uint32_t)((uint64_t)w->a >> 32));
-    m->received = (uint64_t)w->b;
-    m->piece = w->seq;
-    m->kind = w->step;
-    m->creating = w->flags & PARCEL_F_CREATING;
-    m->tell = w->flags & PARCEL_F_TELL;
-    m->hollow = w->flags & PARCEL_F_HOLLOW;
-    m->hollows = w->count;
-    m->total = w->identity;
-    m->at = w->offset;
-    m->len = w->len;
+    m->sender = wire_life(wire);
+    m->receiver = life_of((int)(uint32_t)wire->a, (uint32_t)((uint64_t)wire->a >> 32));
+    m->received = (uint64_t)wire->b;
+    m->piece = wire->seq;
+    m->kind = wire->step;
+    m->creating = wire->flags & PARCEL_F_CREATING;
+    m->tell = wire->flags & PARCEL_F_TELL;
+    m->hollow = wire->flags & PARCEL_F_HOLLOW;
+    m->hollows = wire->count;
+    m->total = wire->identity;
+    m->at = wire->offset;
+    m->len = wire->len;
 }
 
 /* The same, on its way back: without a body. */
-static inline void msg_parcel_back_encode(const struct msg_parcel *m, struct wire *w)
+static inline void msg_parcel_back_encode(const struct msg_parcel *m, struct wire *wire)
 {
-    msg_parcel_encode(m, w);
-    w->type = WIRE_PARCEL_BACK;
-    w->len = 0;
+    msg_parcel_encode(m, wire);
+    wire->type = WIRE_PARCEL_BACK;
+    wire->len = 0;
 }
 #endif

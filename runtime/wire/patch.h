@@ -16,23 +16,23 @@ struct msg_patch_of {
     bool around;         /* not for the primary's own copy: for those that it fills */
 };
 
-static inline void msg_patch_of_encode(uint8_t type, const struct msg_patch_of *m, struct wire *w)
+static inline void msg_patch_of_encode(uint8_t type, const struct msg_patch_of *m, struct wire *wire)
 {
-    *w = (struct wire){.type = type,
-                       .flags = m->around ? PATCH_F_AROUND : 0,
-                       .slot = m->at.slot,
-                       .seg = m->at.seg,
-                       .offset = m->at.offset,
-                       .identity = m->generation,
-                       .step = m->class};
+    *wire = (struct wire){.type = type,
+                          .flags = m->around ? PATCH_F_AROUND : 0,
+                          .slot = m->at.slot,
+                          .seg = m->at.seg,
+                          .offset = m->at.offset,
+                          .identity = m->generation,
+                          .step = m->class};
 }
 
-static inline void msg_patch_of_decode(const struct wire *w, struct msg_patch_of *m)
+static inline void msg_patch_of_decode(const struct wire *wire, struct msg_patch_of *m)
 {
-    msg_at_decode(w, &m->at);
-    m->class = w->step;
-    m->generation = w->identity;
-    m->around = w->flags & PATCH_F_AROUND;
+    msg_at_decode(wire, &m->at);
+    m->class = wire->step;
+    m->generation = wire->identity;
+    m->around = wire->flags & PATCH_F_AROUND;
 }
 
 /* Send me your bytes. */
@@ -41,16 +41,16 @@ struct msg_fetch {
     uint32_t bytes;
 };
 
-static inline void msg_fetch_encode(const struct msg_fetch *m, struct wire *w)
+static inline void msg_fetch_encode(const struct msg_fetch *m, struct wire *wire)
 {
-    msg_patch_of_encode(WIRE_FETCH, &m->of, w);
-    w->count = m->bytes;
+    msg_patch_of_encode(WIRE_FETCH, &m->of, wire);
+    wire->count = m->bytes;
 }
 
-static inline void msg_fetch_decode(const struct wire *w, struct msg_fetch *m)
+static inline void msg_fetch_decode(const struct wire *wire, struct msg_fetch *m)
 {
-    msg_patch_of_decode(w, &m->of);
-    m->bytes = w->count;
+    msg_patch_of_decode(wire, &m->of);
+    m->bytes = wire->count;
 }
 
 /* Here they are. */
@@ -60,17 +60,17 @@ struct msg_patch {
     bool answer;  /* you asked for them */
 };
 
-static inline void msg_patch_encode(const struct msg_patch *m, struct wire *w)
+static inline void msg_patch_encode(const struct msg_patch *m, struct wire *wire)
 {
-    msg_patch_of_encode(WIRE_PATCH, &m->of, w);
-    w->len = m->len;
-    w->count = m->answer ? WIRE_PATCH_ANSWER : 0;
+    msg_patch_of_encode(WIRE_PATCH, &m->of, wire);
+    wire->len = m->len;
+    wire->count = m->answer ? WIRE_PATCH_ANSWER : 0;
 }
 
-static inline void msg_patch_decode(const struct wire *w, struct msg_patch *m)
+static inline void msg_patch_decode(const struct wire *wire, struct msg_patch *m)
 {
-    msg_patch_of_decode(w, &m->of);
-    m->len = w->len;
-    m->answer = w->count == WIRE_PATCH_ANSWER;
+    msg_patch_of_decode(wire, &m->of);
+    m->len = wire->len;
+    m->answer = wire->count == WIRE_PATCH_ANSWER;
 }
 #endif

@@ -12,17 +12,17 @@ struct msg_put {
     int note;     /* of the origin at this agent, that covers it (wire/note.h); -1: none */
 };
 
-static inline void msg_put_encode(const struct msg_put *m, struct wire *w)
+static inline void msg_put_encode(const struct msg_put *m, struct wire *wire)
 {
-    msg_request_encode(WIRE_PUT, &m->request, w);
-    w->flags |= m->through ? PUT_F_THROUGH : 0;
-    w->note = (uint16_t)(m->note + 1);
+    msg_request_encode(WIRE_PUT, &m->request, wire);
+    wire->flags |= m->through ? PUT_F_THROUGH : 0;
+    wire->note = (uint16_t)(m->note + 1);
 }
 
-static inline void msg_put_decode(const struct wire *w, struct msg_put *m)
+static inline void msg_put_decode(const struct wire *wire, struct msg_put *m)
 {
-    msg_request_decode(w, &m->request);
-    m->through = w->flags & PUT_F_THROUGH;
-    m->note = (int)w->note - 1;
+    msg_request_decode(wire, &m->request);
+    m->through = wire->flags & PUT_F_THROUGH;
+    m->note = (int)wire->note - 1;
 }
 #endif

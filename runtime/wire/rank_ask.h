@@ -12,26 +12,26 @@ struct msg_rank_ask {
     uint64_t returned, begun; /* whose calls these were */
 };
 
-static inline void msg_rank_ask_encode(const struct msg_rank_ask *m, struct wire *w)
+static inline void msg_rank_ask_encode(const struct msg_rank_ask *m, struct wire *wire)
 {
-    *w = (struct wire){.type = WIRE_RANK_ASK,
-                       .offset = m->begun,
-                       .count = m->behind,
-                       .a = (int64_t)m->asked,
-                       .b = (int64_t)m->returned,
-                       .identity = m->group,
-                       .rank = (uint32_t)m->life.rank,
-                       .incarnation = m->life.incarnation};
+    *wire = (struct wire){.type = WIRE_RANK_ASK,
+                          .offset = m->begun,
+                          .count = m->behind,
+                          .a = (int64_t)m->asked,
+                          .b = (int64_t)m->returned,
+                          .identity = m->group,
+                          .rank = (uint32_t)m->life.rank,
+                          .incarnation = m->life.incarnation};
 }
 
-static inline void msg_rank_ask_decode(const struct wire *w, struct msg_rank_ask *m)
+static inline void msg_rank_ask_decode(const struct wire *wire, struct msg_rank_ask *m)
 {
-    m->life = wire_life(w);
-    m->asked = (uint64_t)w->a;
-    m->behind = w->count != 0;
-    m->group = w->identity;
-    m->returned = (uint64_t)w->b;
-    m->begun = w->offset;
+    m->life = wire_life(wire);
+    m->asked = (uint64_t)wire->a;
+    m->behind = wire->count != 0;
+    m->group = wire->identity;
+    m->returned = (uint64_t)wire->b;
+    m->begun = wire->offset;
 }
 
 struct msg_rank_says {
@@ -41,21 +41,21 @@ struct msg_rank_says {
     uint64_t asked;   /* as asked; 0: nobody has */
 };
 
-static inline void msg_rank_says_encode(const struct msg_rank_says *m, struct wire *w)
+static inline void msg_rank_says_encode(const struct msg_rank_says *m, struct wire *wire)
 {
-    *w = (struct wire){.type = WIRE_RANK_SAYS,
-                       .count = m->process,
-                       .a = (int64_t)m->asked,
-                       .identity = m->ticks,
-                       .rank = (uint32_t)m->life.rank,
-                       .incarnation = m->life.incarnation};
+    *wire = (struct wire){.type = WIRE_RANK_SAYS,
+                          .count = m->process,
+                          .a = (int64_t)m->asked,
+                          .identity = m->ticks,
+                          .rank = (uint32_t)m->life.rank,
+                          .incarnation = m->life.incarnation};
 }
 
-static inline void msg_rank_says_decode(const struct wire *w, struct msg_rank_says *m)
+static inline void msg_rank_says_decode(const struct wire *wire, struct msg_rank_says *m)
 {
-    m->life = wire_life(w);
-    m->process = w->count;
-    m->ticks = w->identity;
-    m->asked = (uint64_t)w->a;
+    m->life = wire_life(wire);
+    m->process = wire->count;
+    m->ticks = wire->identity;
+    m->asked = (uint64_t)wire->a;
 }
 #endif

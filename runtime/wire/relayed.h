@@ -7,15 +7,15 @@
 
 enum { CHAIN_F_RELAY = 2 }; /* the same bit in all that go down the chain */
 
-static inline bool chain_asks_for_word(const struct wire *w)
+static inline bool chain_asks_for_word(const struct wire *wire)
 {
-    return (w->type == WIRE_FORWARD || w->type == WIRE_PATCH) && w->flags & CHAIN_F_RELAY;
+    return (wire->type == WIRE_FORWARD || wire->type == WIRE_PATCH) && wire->flags & CHAIN_F_RELAY;
 }
 
 /* The message asks for that, or not. */
-static inline void chain_ask_for_word(struct wire *w, bool asks)
+static inline void chain_ask_for_word(struct wire *wire, bool asks)
 {
-    w->flags = (uint8_t)((w->flags & ~CHAIN_F_RELAY) | (asks ? CHAIN_F_RELAY : 0));
+    wire->flags = (uint8_t)((wire->flags & ~CHAIN_F_RELAY) | (asks ? CHAIN_F_RELAY : 0));
 }
 
 struct msg_relayed {
@@ -23,14 +23,14 @@ struct msg_relayed {
     uint64_t living; /* the same, but for nodes that I do not wait for */
 };
 
-static inline void msg_relayed_encode(const struct msg_relayed *m, struct wire *w)
+static inline void msg_relayed_encode(const struct msg_relayed *m, struct wire *wire)
 {
-    *w = (struct wire){.type = WIRE_RELAYED, .offset = m->living, .identity = m->up_to};
+    *wire = (struct wire){.type = WIRE_RELAYED, .offset = m->living, .identity = m->up_to};
 }
 
-static inline void msg_relayed_decode(const struct wire *w, struct msg_relayed *m)
+static inline void msg_relayed_decode(const struct wire *wire, struct msg_relayed *m)
 {
-    m->up_to = w->identity;
-    m->living = w->offset;
+    m->up_to = wire->identity;
+    m->living = wire->offset;
 }
 #endif

@@ -17,24 +17,24 @@ struct msg_reply {
     int forgot; /* the note that was forgotten; -1: this answers something else */
 };
 
-static inline void msg_reply_encode(const struct msg_reply *m, struct wire *w)
+static inline void msg_reply_encode(const struct msg_reply *m, struct wire *wire)
 {
-    *w = (struct wire){.type = WIRE_REPLY,
-                       .seq = m->seq,
-                       .len = m->len,
-                       .a = m->value,
-                       .epoch = m->shared,
-                       .status = m->status,
-                       .note = (uint16_t)(m->forgot + 1)};
+    *wire = (struct wire){.type = WIRE_REPLY,
+                          .seq = m->seq,
+                          .len = m->len,
+                          .a = m->value,
+                          .epoch = m->shared,
+                          .status = m->status,
+                          .note = (uint16_t)(m->forgot + 1)};
 }
 
-static inline void msg_reply_decode(const struct wire *w, struct msg_reply *m)
+static inline void msg_reply_decode(const struct wire *wire, struct msg_reply *m)
 {
-    m->seq = w->seq;
-    m->len = w->len;
-    m->status = w->status;
-    m->value = w->a;
-    m->shared = w->epoch;
-    m->forgot = (int)w->note - 1;
+    m->seq = wire->seq;
+    m->len = wire->len;
+    m->status = wire->status;
+    m->value = wire->a;
+    m->shared = wire->epoch;
+    m->forgot = (int)wire->note - 1;
 }
 #endif

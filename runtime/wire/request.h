@@ -17,29 +17,29 @@ struct msg_request {
         doubted; /* how often the rank had given up what changes memory when it was sent (note.h); counts modulo 2^32 */
 };
 
-static inline void msg_request_encode(uint8_t type, const struct msg_request *m, struct wire *w)
+static inline void msg_request_encode(uint8_t type, const struct msg_request *m, struct wire *wire)
 {
-    *w = (struct wire){.type = type,
-                       .flags = m->packed ? REQUEST_F_PACKED : 0,
-                       .slot = m->at.slot,
-                       .seg = m->at.seg,
-                       .seq = m->seq,
-                       .offset = m->at.offset,
-                       .len = m->len,
-                       .epoch = m->generation,
-                       .status = (int32_t)m->doubted,
-                       .rank = (uint32_t)m->origin.rank,
-                       .incarnation = m->origin.incarnation};
+    *wire = (struct wire){.type = type,
+                          .flags = m->packed ? REQUEST_F_PACKED : 0,
+                          .slot = m->at.slot,
+                          .seg = m->at.seg,
+                          .seq = m->seq,
+                          .offset = m->at.offset,
+                          .len = m->len,
+                          .epoch = m->generation,
+                          .status = (int32_t)m->doubted,
+                          .rank = (uint32_t)m->origin.rank,
+                          .incarnation = m->origin.incarnation};
 }
 
-static inline void msg_request_decode(const struct wire *w, struct msg_request *m)
+static inline void msg_request_decode(const struct wire *wire, struct msg_request *m)
 {
-    m->seq = w->seq;
-    msg_at_decode(w, &m->at);
-    m->len = w->len;
-    m->packed = w->flags & REQUEST_F_PACKED;
-    m->generation = w->epoch;
-    m->origin = wire_life(w);
-    m->doubted = (uint32_t)w->status;
+    m->seq = wire->seq;
+    msg_at_decode(wire, &m->at);
+    m->len = wire->len;
+    m->packed = wire->flags & REQUEST_F_PACKED;
+    m->generation = wire->epoch;
+    m->origin = wire_life(wire);
+    m->doubted = (uint32_t)wire->status;
 }
 #endif

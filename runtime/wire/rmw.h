@@ -15,22 +15,22 @@ struct msg_rmw {
     int64_t a, b;       /* operands, as in arith_rmw */
 };
 
-static inline void msg_rmw_encode(const struct msg_rmw *m, struct wire *w)
+static inline void msg_rmw_encode(const struct msg_rmw *m, struct wire *wire)
 {
-    msg_request_encode(WIRE_RMW, &m->request, w);
-    msg_identity_encode(&m->identity, w);
-    w->count = m->operation | (m->bytes == 4 ? RMW_32 : 0);
-    w->a = m->a;
-    w->b = m->b;
+    msg_request_encode(WIRE_RMW, &m->request, wire);
+    msg_identity_encode(&m->identity, wire);
+    wire->count = m->operation | (m->bytes == 4 ? RMW_32 : 0);
+    wire->a = m->a;
+    wire->b = m->b;
 }
 
-static inline void msg_rmw_decode(const struct wire *w, struct msg_rmw *m)
+static inline void msg_rmw_decode(const struct wire *wire, struct msg_rmw *m)
 {
-    msg_request_decode(w, &m->request);
-    msg_identity_decode(w, &m->identity);
-    m->operation = w->count & ~(uint32_t)RMW_32;
-    m->bytes = w->count & RMW_32 ? 4 : 8;
-    m->a = w->a;
-    m->b = w->b;
+    msg_request_decode(wire, &m->request);
+    msg_identity_decode(wire, &m->identity);
+    m->operation = wire->count & ~(uint32_t)RMW_32;
+    m->bytes = wire->count & RMW_32 ? 4 : 8;
+    m->a = wire->a;
+    m->b = wire->b;
 }
 #endif

@@ -14,23 +14,23 @@ struct msg_segment {
     bool uneven; /* its ranks asked for parts of different lengths */
 };
 
-static inline void msg_segment_encode(const struct msg_segment *m, struct wire *w)
+static inline void msg_segment_encode(const struct msg_segment *m, struct wire *wire)
 {
-    *w = (struct wire){.type = WIRE_SEGMENT,
-                       .seg = m->seg,
-                       .count = m->uneven,
-                       .a = (int64_t)m->bytes_per_rank,
-                       .b = m->redundancy,
-                       .identity = m->number};
+    *wire = (struct wire){.type = WIRE_SEGMENT,
+                          .seg = m->seg,
+                          .count = m->uneven,
+                          .a = (int64_t)m->bytes_per_rank,
+                          .b = m->redundancy,
+                          .identity = m->number};
 }
 
-static inline void msg_segment_decode(const struct wire *w, struct msg_segment *m)
+static inline void msg_segment_decode(const struct wire *wire, struct msg_segment *m)
 {
-    m->seg = w->seg;
-    m->number = w->identity;
-    m->bytes_per_rank = (uint64_t)w->a;
-    m->redundancy = (uint32_t)w->b;
-    m->uneven = w->count != 0;
+    m->seg = wire->seg;
+    m->number = wire->identity;
+    m->bytes_per_rank = (uint64_t)wire->a;
+    m->redundancy = (uint32_t)wire->b;
+    m->uneven = wire->count != 0;
 }
 
 struct msg_segment_freed {
@@ -39,21 +39,21 @@ struct msg_segment_freed {
     int64_t status;  /* KEEL_OK, or that for which it never came to be */
 };
 
-static inline void msg_segment_freed_encode(const struct msg_segment_freed *m, struct wire *w)
+static inline void msg_segment_freed_encode(const struct msg_segment_freed *m, struct wire *wire)
 {
-    *w = (struct wire){
+    *wire = (struct wire){
         .type = WIRE_SEGMENT, .flags = SEGMENT_F_FREED, .seg = m->seg, .a = m->status, .identity = m->number};
 }
 
-static inline bool msg_segment_is_freed(const struct wire *w)
+static inline bool msg_segment_is_freed(const struct wire *wire)
 {
-    return w->flags & SEGMENT_F_FREED;
+    return wire->flags & SEGMENT_F_FREED;
 }
 
-static inline void msg_segment_freed_decode(const struct wire *w, struct msg_segment_freed *m)
+static inline void msg_segment_freed_decode(const struct wire *wire, struct msg_segment_freed *m)
 {
-    m->seg = w->seg;
-    m->number = w->identity;
-    m->status = w->a;
+    m->seg = wire->seg;
+    m->number = wire->identity;
+    m->status = wire->a;
 }
 #endif

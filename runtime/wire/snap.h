@@ -12,16 +12,16 @@ struct msg_snap {
     uint64_t placed; /* epoch at which the copy was placed */
 };
 
-static inline void msg_snap_encode(uint8_t type, const struct msg_snap *m, struct wire *w)
+static inline void msg_snap_encode(uint8_t type, const struct msg_snap *m, struct wire *wire)
 {
-    *w = (struct wire){.type = type, .slot = m->slot, .identity = m->placed, .step = m->class};
+    *wire = (struct wire){.type = type, .slot = m->slot, .identity = m->placed, .step = m->class};
 }
 
-static inline void msg_snap_decode(const struct wire *w, struct msg_snap *m)
+static inline void msg_snap_decode(const struct wire *wire, struct msg_snap *m)
 {
-    m->slot = w->slot;
-    m->class = w->step;
-    m->placed = w->identity;
+    m->slot = wire->slot;
+    m->class = wire->step;
+    m->placed = wire->identity;
 }
 
 struct msg_snap_begin {
@@ -29,16 +29,16 @@ struct msg_snap_begin {
     uint32_t forwards; /* number of the last forward that is in what follows */
 };
 
-static inline void msg_snap_begin_encode(const struct msg_snap_begin *m, struct wire *w)
+static inline void msg_snap_begin_encode(const struct msg_snap_begin *m, struct wire *wire)
 {
-    msg_snap_encode(WIRE_SNAP_BEGIN, &m->snap, w);
-    w->status = (int32_t)m->forwards;
+    msg_snap_encode(WIRE_SNAP_BEGIN, &m->snap, wire);
+    wire->status = (int32_t)m->forwards;
 }
 
-static inline void msg_snap_begin_decode(const struct wire *w, struct msg_snap_begin *m)
+static inline void msg_snap_begin_decode(const struct wire *wire, struct msg_snap_begin *m)
 {
-    msg_snap_decode(w, &m->snap);
-    m->forwards = (uint32_t)w->status;
+    msg_snap_decode(wire, &m->snap);
+    m->forwards = (uint32_t)wire->status;
 }
 
 /* Operations seen of one origin (body as agent/dedup.h has it), or of tasks (body: struct dedup_task, one or several). */
@@ -47,22 +47,22 @@ struct msg_snap_seen {
     uint32_t len; /* bytes of body */
 };
 
-static inline void msg_snap_origin_encode(const struct msg_snap_seen *m, struct wire *w)
+static inline void msg_snap_origin_encode(const struct msg_snap_seen *m, struct wire *wire)
 {
-    msg_snap_encode(WIRE_SNAP_ORIGIN, &m->snap, w);
-    w->len = m->len;
+    msg_snap_encode(WIRE_SNAP_ORIGIN, &m->snap, wire);
+    wire->len = m->len;
 }
 
-static inline void msg_snap_tasks_encode(const struct msg_snap_seen *m, struct wire *w)
+static inline void msg_snap_tasks_encode(const struct msg_snap_seen *m, struct wire *wire)
 {
-    msg_snap_encode(WIRE_SNAP_TASKS, &m->snap, w);
-    w->len = m->len;
+    msg_snap_encode(WIRE_SNAP_TASKS, &m->snap, wire);
+    wire->len = m->len;
 }
 
-static inline void msg_snap_seen_decode(const struct wire *w, struct msg_snap_seen *m)
+static inline void msg_snap_seen_decode(const struct wire *wire, struct msg_snap_seen *m)
 {
-    msg_snap_decode(w, &m->snap);
-    m->len = w->len;
+    msg_snap_decode(wire, &m->snap);
+    m->len = wire->len;
 }
 
 enum { WIRE_BLOCK_LOST = 1 };
@@ -75,33 +75,33 @@ struct msg_snap_block {
     bool lost;       /* there are no bytes of the segment, they died with another node */
 };
 
-static inline void msg_snap_block_encode(const struct msg_snap_block *m, struct wire *w)
+static inline void msg_snap_block_encode(const struct msg_snap_block *m, struct wire *wire)
 {
-    msg_snap_encode(WIRE_SNAP_BLOCK, &m->snap, w);
-    w->seg = m->seg;
-    w->offset = m->offset;
-    w->len = m->len;
-    w->count = m->lost ? WIRE_BLOCK_LOST : 0;
+    msg_snap_encode(WIRE_SNAP_BLOCK, &m->snap, wire);
+    wire->seg = m->seg;
+    wire->offset = m->offset;
+    wire->len = m->len;
+    wire->count = m->lost ? WIRE_BLOCK_LOST : 0;
 }
 
-static inline void msg_snap_block_decode(const struct wire *w, struct msg_snap_block *m)
+static inline void msg_snap_block_decode(const struct wire *wire, struct msg_snap_block *m)
 {
-    msg_snap_decode(w, &m->snap);
-    m->seg = w->seg;
-    m->offset = w->offset;
-    m->len = w->len;
-    m->lost = w->count == WIRE_BLOCK_LOST;
+    msg_snap_decode(wire, &m->snap);
+    m->seg = wire->seg;
+    m->offset = wire->offset;
+    m->len = wire->len;
+    m->lost = wire->count == WIRE_BLOCK_LOST;
 }
 
 /* All was sent. */
-static inline void msg_snap_end_encode(const struct msg_snap *m, struct wire *w)
+static inline void msg_snap_end_encode(const struct msg_snap *m, struct wire *wire)
 {
-    msg_snap_encode(WIRE_SNAP_END, m, w);
+    msg_snap_encode(WIRE_SNAP_END, m, wire);
 }
 
 /* The copy to the primary: I have it all. */
-static inline void msg_snap_here_encode(const struct msg_snap *m, struct wire *w)
+static inline void msg_snap_here_encode(const struct msg_snap *m, struct wire *wire)
 {
-    msg_snap_encode(WIRE_SNAP_HERE, m, w);
+    msg_snap_encode(WIRE_SNAP_HERE, m, wire);
 }
 #endif

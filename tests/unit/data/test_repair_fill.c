@@ -98,7 +98,7 @@ static void test_repair_operations_during_the_fill_are_in_the_new_copy(void **st
         q.a = value;
         q.identity = number;
         q.lane = 5;
-        q.flags = WIRE_F_THROUGH;
+        q.flags = q.type == WIRE_PUT ? WIRE_F_THROUGH : 0;
         q.len = q.type == WIRE_PUT ? sizeof value : 0;
         rank_send(writer, 0, q, &value);
         if (rng_below(&rng, 10) == 0)
