@@ -1,6 +1,5 @@
 #include "runtime/agent/verify.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,6 +7,7 @@
 
 #include "runtime/agent/agent.h"
 #include "runtime/base/clock.h"
+#include "runtime/base/json.h"
 #include "runtime/base/words.h"
 #include "runtime/wire/hash.h"
 
@@ -95,41 +95,58 @@ static void next_block(struct verify *v, uint64_t bytes)
     v->changed = false;
 }
 
-/* The rank whose part the byte is in, and where in it: ",\"rank\":..,\"offset\":..". */
-static void place(const struct agent *a, const struct verify *v, uint64_t at, char *text, size_t size)
+/* Which byte it is, and the rank whose part it is in. */
+static void place(const struct agent *a, const struct verify *v, uint64_t at, struct json_writer *w)
 {
     const struct store_segment *s = store_find(&a->store, v->seg);
     uint64_t stride = s ? layout_stride(s->bytes_per_rank) : 0;
-    int n = snprintf(text, size, "\"segment\":%u,\"slot\":%d,\"slot_offset\":%llu", v->seg, v->slot,
-                     (unsigned long long)at);
+    json_put_all(w, J_ALL(J_UINT("segment", v->seg), J_INT("slot", v->slot), J_UINT("slot_offset", at)));
     for (int r = 0; stride && !s->uneven && r < a->view.ranks; r++)
         if (a->view.rank[r].slot == v->slot && (uint64_t)a->view.rank[r].index == at / stride)
-            snprintf(text + n, size - (size_t)n, ",\"rank\":%d,\"offset\":%llu", r, (unsigned long long)(at % stride));
+            json_put_all(w, J_ALL(J_INT("rank", r), J_UINT("offset", at % stride)));
 }
 
 static void finish(struct agent *a, struct verify *v)
 {
     char members[512];
-    snprintf(members, sizeof members, "\"result\":\"%s\",\"bytes\":%llu,\"single\":%llu,\"busy\":%llu%s%s",
-             v->busy ? "busy" : "equal", (unsigned long long)v->bytes, (unsigned long long)v->single,
-             (unsigned long long)v->busy, v->busy ? "," : "", v->first_busy);
+    struct json_writer w = json_into(members, sizeof members);
+    json_put_all(&w, J_ALL(J_TEXT("result", v->busy ? "busy" : "equal"), J_UINT("bytes", v->bytes),
+                           J_UINT("single", v->single), J_UINT("busy", v->busy)));
+    json_put_written(&w, v->busy ? v->first_busy : "");
     end(a, members);
+}
+
+static void put_copy(struct json_writer *w, int node, uint8_t byte)
+{
+    json_open(w, NULL, '{');
+    json_put_all(w, J_ALL(J_INT("node", node), J_INT("byte", byte)));
+    json_close(w, '}');
 }
 
 static void differs(struct agent *a, const struct verify *v, int copy, uint64_t at, uint32_t i)
 {
-    char where[160], members[512];
-    place(a, v, at, where, sizeof where);
-    snprintf(members, sizeof members,
-             "\"result\":\"differs\",%s,\"copies\":[{\"node\":%d,\"byte\":%d},{\"node\":%d,\"byte\":%d}]", where,
-             v->node[0], v->said[0].bytes[i], v->node[copy], v->said[copy].bytes[i]);
+    char members[512];
+    struct json_writer w = json_into(members, sizeof members);
+    json_put(&w, J_TEXT("result", "differs"));
+    place(a, v, at, &w);
+    json_open(&w, "copies", '[');
+    put_copy(&w, v->node[0], v->said[0].bytes[i]);
+    put_copy(&w, v->node[copy], v->said[copy].bytes[i]);
+    json_close(&w, ']');
     end(a, members);
+}
+
+static void first_busy(const struct agent *a, struct verify *v)
+{
+    struct json_writer w = json_into(v->first_busy, sizeof v->first_busy);
+    json_go_on(&w);
+    place(a, v, v->offset, &w);
 }
 
 static void call_busy(struct agent *a, struct verify *v)
 {
     if (v->busy++ == 0)
-        place(a, v, v->offset, v->first_busy, sizeof v->first_busy);
+        first_busy(a, v);
     next_block(v, 0);
 }
 

@@ -127,34 +127,32 @@ static double ms_of(uint64_t ns)
 /* How long a suspect is waited for, and why longer than usual. */
 static void tell_patience(struct plane *p, const struct member_doubt *d)
 {
-    char members[256], limit[32] = "null";
-    if (d->limit_ns != MEMBER_NEVER)
-        snprintf(limit, sizeof limit, "%.0f", ms_of(d->limit_ns));
-    snprintf(members, sizeof members, ",\"about\":%d,\"how\":\"%s\",\"why\":\"%s\",\"limit_ms\":%s,\"waited_for\":%s",
-             d->node, member_how_name(d->how), member_why_name(d->why), limit, d->waited_for ? "true" : "false");
-    queue_event(p, "patience", members);
+    bool never = d->limit_ns == MEMBER_NEVER;
+    queue_event_of(p, "patience", J_INT("about", d->node), J_TEXT("how", member_how_name(d->how)),
+                   J_TEXT("why", member_why_name(d->why)),
+                   never ? J_NULL("limit_ms") : J_REAL("limit_ms", ms_of(d->limit_ns), 0),
+                   J_BOOL("waited_for", d->waited_for));
 }
 
 /* Ranks may have something to save before this node ends. */
 static void tell_cut_off(struct plane *p, const struct member_report *r)
 {
-    char members[128];
     bool cut = r->kind == MEMBER_REPORT_CUT_OFF;
-    snprintf(members, sizeof members, ",\"text\":\"%s\",\"limit_ms\":%.0f", r->text, ms_of(r->limit_ns));
-    queue_event(p, member_report_name(r->kind), cut ? members : "");
+    if (cut)
+        queue_event_of(p, member_report_name(r->kind), J_TEXT("text", r->text),
+                       J_REAL("limit_ms", ms_of(r->limit_ns), 0));
+    else
+        queue_event(p, member_report_name(r->kind), "");
     health_cut_off(&p->agent, cut);
 }
 
 static void tell_late(struct plane *p, const struct member_report *r)
 {
-    char members[64];
-    snprintf(members, sizeof members, ",\"by_ms\":%.0f", ms_of(r->limit_ns));
-    queue_event(p, member_report_name(r->kind), members);
+    queue_event_of(p, member_report_name(r->kind), J_REAL("by_ms", ms_of(r->limit_ns), 0));
 }
 
 static void reported(struct plane *p, const struct member_report *r)
 {
-    char members[256];
     show_report(p, r);
     if (r->kind == MEMBER_REPORT_VERDICT) {
         health_doubt(&p->agent, r->node, PAGE_DOUBT_DEAD, true);
@@ -166,9 +164,8 @@ static void reported(struct plane *p, const struct member_report *r)
     case MEMBER_REPORT_VERDICT:
     case MEMBER_REPORT_LINK_BROKEN:
     case MEMBER_REPORT_LINK_OK:
-        snprintf(members, sizeof members, ",\"about\":%d,\"evidence\":\"%s\",\"text\":\"%s\"", r->node,
-                 member_evidence_name(r->evidence), r->text ? r->text : "");
-        queue_event(p, member_report_name(r->kind), members);
+        queue_event_of(p, member_report_name(r->kind), J_INT("about", r->node),
+                       J_TEXT("evidence", member_evidence_name(r->evidence)), J_TEXT("text", r->text));
         break;
     case MEMBER_REPORT_PATIENCE:
         tell_patience(p, &r->doubt);

@@ -11,41 +11,76 @@ static double ms_ago(uint64_t now, uint64_t then)
     return now > then ? (double)(now - then) / (double)KEEL_NS_PER_MS : 0;
 }
 
-static void put_watches(FILE *f, const struct member_status *m, uint64_t now)
+static void put_watches(struct json_writer *j, const struct member_status *m, uint64_t now)
 {
+    json_open(j, "watches", '[');
     for (int i = 0; i < m->n_watches; i++) {
         const struct member_watch_status *w = &m->watches[i];
-        fprintf(f, "%s{\"node\":%d,\"age_ms\":%.1f,\"reads\":%llu,\"latency_us\":[", i ? "," : "", w->node,
-                ms_ago(now, w->last_life_ns), (unsigned long long)w->reads);
+        json_open(j, NULL, '{');
+        json_put(j, J_INT("node", w->node));
+        json_put(j, J_REAL("age_ms", ms_ago(now, w->last_life_ns), 1));
+        json_put(j, J_UINT("reads", w->reads));
+        json_open(j, "latency_us", '[');
         for (int k = 0; k < MEMBER_LATENCY_BUCKETS; k++)
-            fprintf(f, "%s%u", k ? "," : "", w->latency[k]);
-        fprintf(f, "]}");
+            json_put(j, J_UINT(NULL, w->latency[k]));
+        json_close(j, ']');
+        json_close(j, '}');
     }
+    json_close(j, ']');
 }
 
 /* Of a suspect: how it is, how long it is silent, and when it is declared dead (null: not before somebody waits for it, or not at all). */
-static void put_patience(FILE *f, const struct member_doubt *d, uint64_t now)
+static void put_patience(struct json_writer *j, const struct member_doubt *d, uint64_t now)
 {
     if (d->node < 0)
         return;
-    fprintf(
-        f, ",\"how\":\"%s\",\"why\":\"%s\",\"silent_ms\":%.1f,\"waited_for\":%s,\"limit_ms\":", member_how_name(d->how),
-        member_why_name(d->why), ms_ago(now, d->since_ns), d->waited_for ? "true" : "false");
-    if (d->limit_ns == MEMBER_NEVER)
-        fputs("null", f);
-    else
-        fprintf(f, "%.0f", (double)d->limit_ns / (double)KEEL_NS_PER_MS);
+    json_put(j, J_TEXT("how", member_how_name(d->how)));
+    json_put(j, J_TEXT("why", member_why_name(d->why)));
+    json_put(j, J_REAL("silent_ms", ms_ago(now, d->since_ns), 1));
+    json_put(j, J_BOOL("waited_for", d->waited_for));
+    json_put(j, d->limit_ns == MEMBER_NEVER ? J_NULL("limit_ms")
+                                            : J_REAL("limit_ms", (double)d->limit_ns / (double)KEEL_NS_PER_MS, 0));
 }
 
-static void put_doubts(FILE *f, const struct member_status *m, uint64_t now)
+static void put_doubts(struct json_writer *j, const struct member_status *m, uint64_t now)
 {
+    json_open(j, "doubts", '[');
     for (int i = 0; i < m->n_doubts; i++) {
         const struct member_doubt_status *d = &m->doubts[i];
-        fprintf(f, "%s{\"node\":%d,\"state\":\"%s\",\"since_ms\":%.1f,\"asked\":%d,\"reached\":%d,\"unreached\":%d",
-                i ? "," : "", d->node, d->state, ms_ago(now, d->since_ns), d->asked, d->reached, d->unreached);
-        put_patience(f, &d->doubt, now);
-        fputs("}", f);
+        json_open(j, NULL, '{');
+        json_put_all(j, J_ALL(J_INT("node", d->node), J_TEXT("state", d->state),
+                              J_REAL("since_ms", ms_ago(now, d->since_ns), 1), J_INT("asked", d->asked),
+                              J_INT("reached", d->reached), J_INT("unreached", d->unreached)));
+        put_patience(j, &d->doubt, now);
+        json_close(j, '}');
     }
+    json_close(j, ']');
+}
+
+static void put_links(struct json_writer *j, const struct member_status *m, uint64_t now)
+{
+    json_open(j, "links", '[');
+    for (int i = 0; i < m->n_links; i++) {
+        json_open(j, NULL, '{');
+        json_put_all(j, J_ALL(J_INT("a", m->links[i].a), J_INT("b", m->links[i].b),
+                              J_REAL("since_ms", ms_ago(now, m->links[i].since_ns), 1)));
+        json_close(j, '}');
+    }
+    json_close(j, ']');
+}
+
+static void put_said(struct json_writer *j, const struct helper_status *s, uint64_t now)
+{
+    json_open(j, "said", '[');
+    for (int i = 0; i < s->n_said; i++) {
+        json_open(j, NULL, '{');
+        json_put_all(j, J_ALL(J_REAL("ms_ago", ms_ago(now, s->said[i].now_ns), 1),
+                              J_TEXT("what", member_report_name(s->said[i].kind)), J_INT("node", s->said[i].node),
+                              J_TEXT("evidence", member_evidence_name(s->said[i].evidence)),
+                              J_TEXT("why", s->said[i].text)));
+        json_close(j, '}');
+    }
+    json_close(j, ']');
 }
 
 char *plane_detection_json(struct plane *p)
@@ -58,20 +93,15 @@ char *plane_detection_json(struct plane *p)
     if (!f)
         return NULL;
     helper_status(p->helper, &s);
-    fprintf(f, "{\"probe\":\"%s\",\"coordinator\":%d,\"watches\":[", helper_probe(p->helper), s.member.coordinator);
-    put_watches(f, &s.member, now);
-    fprintf(f, "],\"doubts\":[");
-    put_doubts(f, &s.member, now);
-    fprintf(f, "],\"links\":[");
-    for (int i = 0; i < s.member.n_links; i++)
-        fprintf(f, "%s{\"a\":%d,\"b\":%d,\"since_ms\":%.1f}", i ? "," : "", s.member.links[i].a, s.member.links[i].b,
-                ms_ago(now, s.member.links[i].since_ns));
-    fprintf(f, "],\"said\":[");
-    for (int i = 0; i < s.n_said; i++)
-        fprintf(f, "%s{\"ms_ago\":%.1f,\"what\":\"%s\",\"node\":%d,\"evidence\":\"%s\",\"why\":\"%s\"}", i ? "," : "",
-                ms_ago(now, s.said[i].now_ns), member_report_name(s.said[i].kind), s.said[i].node,
-                member_evidence_name(s.said[i].evidence), s.said[i].text);
-    fprintf(f, "]}");
+    struct json_writer j = json_into_file(f);
+    json_open(&j, NULL, '{');
+    json_put(&j, J_TEXT("probe", helper_probe(p->helper)));
+    json_put(&j, J_INT("coordinator", s.member.coordinator));
+    put_watches(&j, &s.member, now);
+    put_doubts(&j, &s.member, now);
+    put_links(&j, &s.member, now);
+    put_said(&j, &s, now);
+    json_close(&j, '}');
     if (fclose(f) != 0) {
         free(text);
         return NULL;

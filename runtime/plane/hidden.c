@@ -19,11 +19,10 @@
 
 static void died(struct plane *p, struct process *k, int signal)
 {
-    char members[96];
     k->hidden = true;
     k->signal = signal;
-    snprintf(members, sizeof members, ",\"rank\":%d,\"pid\":%d,\"signal\":%d", k->proc->life.rank, k->owner, signal);
-    queue_event(p, "hidden_death", members);
+    queue_event_of(p, "hidden_death", J_INT("rank", k->proc->life.rank), J_INT("pid", k->owner),
+                   J_INT("signal", signal));
     struct upcall *u = queue_upcall_new(p, UPCALL_HIDDEN_DEATH);
     if (!u)
         return;

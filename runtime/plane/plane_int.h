@@ -17,6 +17,7 @@
 #include "detect/helper.h"
 #include "pm/plane.h"
 #include "runtime/agent/agent.h"
+#include "runtime/base/json.h"
 #include "runtime/plane/memory.h"
 
 /* A process of this node: what the data half does not see of it. */
@@ -157,7 +158,10 @@ void queue_upcall_free(struct upcall *u);
 void queue_free(struct plane *p);
 
 /* One line of the event log: members as in struct agent_ops. On the data thread. */
+/* members as json_go_on begins them, or "". */
 void queue_event(struct plane *p, const char *name, const char *members);
+void queue_event_members(struct plane *p, const char *name, const struct json_member *m, size_t count);
+#define queue_event_of(p, name, ...) queue_event_members(p, name, J_ALL(__VA_ARGS__))
 /* The agent must end. On the data thread. */
 void queue_fatal(struct plane *p, const char *why);
 

@@ -1,6 +1,7 @@
 /* What passes between the threads of an agent. Commands go to the data thread (from the event loop and the helper thread),
  * upcalls from the data thread to the event loop; both queues are under plane.lock and each has an eventfd that wakes its
  * reader. To the helper thread the data thread goes through detect/helper.h, which has a queue of its own. */
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +9,7 @@
 #include <unistd.h>
 
 #include "runtime/base/clock.h"
+#include "runtime/base/json.h"
 #include "runtime/base/log.h"
 #include "runtime/plane/plane_int.h"
 
@@ -204,16 +206,33 @@ int plane_wake_fd(const struct plane *p)
 
 void queue_event(struct plane *p, const char *name, const char *members)
 {
-    static const char form[] = "{\"t_ns\":%llu,\"node\":%d,\"event\":\"%s\"%s}";
-    unsigned long long at = clock_now_ns();
+    enum { FRAME = 128 }; /* keys and numbers */
+    uint64_t at = clock_now_ns();
     struct upcall *u = queue_upcall_new(p, UPCALL_EVENT);
-    int len = snprintf(NULL, 0, form, at, p->agent.self, name, members);
-    if (!u || len < 0 || !(u->text = malloc((size_t)len + 1))) {
+    size_t size = FRAME + strlen(name) + strlen(members);
+    if (!u || !(u->text = malloc(size))) {
         free(u);
         return;
     }
-    (void)snprintf(u->text, (size_t)len + 1, form, at, p->agent.self, name, members);
+    struct json_writer w = json_into(u->text, size);
+    json_open(&w, NULL, '{');
+    json_put(&w, J_UINT("t_ns", at));
+    json_put(&w, J_INT("node", p->agent.self));
+    json_put(&w, J_TEXT("event", name));
+    json_put_written(&w, members);
+    json_close(&w, '}');
+    assert(json_is_whole(&w));
     queue_upcall(p, u);
+}
+
+void queue_event_members(struct plane *p, const char *name, const struct json_member *m, size_t count)
+{
+    char members[512];
+    struct json_writer w = json_into(members, sizeof members);
+    json_go_on(&w);
+    json_put_all(&w, m, count);
+    if (json_is_whole(&w)) /* never half a JSON text */
+        queue_event(p, name, members);
 }
 
 void queue_fatal(struct plane *p, const char *why)

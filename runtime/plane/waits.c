@@ -11,6 +11,7 @@
 #include "runtime/agent/health.h"
 #include "runtime/agent/repair.h"
 #include "runtime/base/clock.h"
+#include "runtime/base/json.h"
 #include "runtime/plane/plane_int.h"
 
 enum {
@@ -20,7 +21,7 @@ enum {
 };
 
 struct report {
-    FILE *f;
+    struct json_writer out;
     bool any_wait, any_stopped, any_behind;
     int asks;
     bool *rank, *node; /* [ranks], [members]: they are waited for */
@@ -69,10 +70,12 @@ static void put_waits(struct plane *p, struct report *r)
             if (p->agent.now < w.since_ns + WAIT_SAID_NS)
                 continue;
             int rank = w.rank < p->agent.view.ranks ? w.rank : -1, node = w.node < p->agent.members ? w.node : -1;
-            fprintf(r->f,
-                    "%s{\"rank\":%d,\"call\":\"%s\",\"whom\":\"%s\",\"for_rank\":%d,\"for_node\":%d,\"since_ns\":%llu}",
-                    r->any_wait ? "," : "", k->proc->life.rank, wait_call_name(w.call), wait_whom_name(w.whom),
-                    rank < 0 ? -1 : rank, node < 0 ? -1 : node, (unsigned long long)(w.since_ns & INT64_MAX));
+            json_open(&r->out, NULL, '{');
+            json_put_all(&r->out,
+                         J_ALL(J_INT("rank", k->proc->life.rank), J_TEXT("call", wait_call_name(w.call)),
+                               J_TEXT("whom", wait_whom_name(w.whom)), J_INT("for_rank", rank < 0 ? -1 : rank),
+                               J_INT("for_node", node < 0 ? -1 : node), J_UINT("since_ns", w.since_ns & INT64_MAX)));
+            json_close(&r->out, '}');
             r->any_wait = true;
             ask_about(p, r, &w);
             if (w.whom == WAIT_FOR_VIEW)
@@ -90,7 +93,7 @@ static void put_stopped(struct plane *p, struct report *r)
             stopped = atomic_load_explicit(&k->process, memory_order_relaxed) == PAGE_PROCESS_STOPPED;
         if (!stopped)
             continue;
-        fprintf(r->f, "%s%d", r->any_stopped ? "," : "", rank);
+        json_put(&r->out, J_INT(NULL, rank));
         r->any_stopped = true;
     }
 }
@@ -105,28 +108,23 @@ static void put_behind(struct plane *p, struct report *r)
         p->waits_acked[m] = acked;
         if (!stands)
             continue;
-        fprintf(r->f, "%s%d", r->any_behind ? "," : "", m);
+        json_put(&r->out, J_INT(NULL, m));
         r->any_behind = r->node[m] = true;
     }
 }
 
 /* Of them a view is being made that declares them dead. */
-static void put_dying(const struct plane *p, struct report *r)
+static void put_dying(struct plane *p, struct report *r)
 {
     const struct agent *a = &p->agent;
-    const char *comma = "";
-    for (int m = 0; m < a->members; m++) {
-        if (!a->fences.doomed[m] || !a->view.alive[m])
-            continue;
-        fprintf(r->f, "%s%d", comma, m);
-        comma = ",";
-    }
+    for (int m = 0; m < a->members; m++)
+        if (a->fences.doomed[m] && a->view.alive[m])
+            json_put(&r->out, J_INT(NULL, m));
 }
 
-static void put_nodes(const struct plane *p, const struct report *r)
+static void put_nodes(struct plane *p, struct report *r)
 {
     const struct agent *a = &p->agent;
-    const char *comma = "";
     bool all = agent_makes_view(a);
     for (int m = 0; m < a->members; m++) {
         unsigned doubts = atomic_load_explicit(&page_node(a->page, m)->doubts, memory_order_relaxed);
@@ -134,24 +132,33 @@ static void put_nodes(const struct plane *p, const struct report *r)
             doubts & (PAGE_DOUBT_SUSPECT | PAGE_DOUBT_AGENT) && !(doubts & PAGE_DOUBT_LINK); /* others reach it */
         if (!(r->node[m] || all) || m == a->self || !a->view.alive[m] || a->fences.doomed[m] || !silent)
             continue;
-        fprintf(r->f, "%s{\"node\":%d,\"host\":%s}", comma, m, doubts & PAGE_DOUBT_AGENT ? "true" : "false");
-        comma = ",";
+        json_open(&r->out, NULL, '{');
+        json_put(&r->out, J_INT("node", m));
+        json_put(&r->out, J_BOOL("host", doubts & PAGE_DOUBT_AGENT));
+        json_close(&r->out, '}');
     }
 }
 
-static void put_links(const struct plane *p, const struct report *r)
+static void put_links(struct plane *p, struct report *r)
 {
     const struct page_links *l = page_links(p->page);
-    const char *comma = "";
     int n = (int)atomic_load_explicit(&l->n, memory_order_relaxed), self = p->agent.self;
     for (int i = 0; i < n; i++) {
         int a = atomic_load_explicit(&l->link[i].a, memory_order_relaxed),
             b = atomic_load_explicit(&l->link[i].b, memory_order_relaxed);
         if ((a != self && b != self) || !r->node[a == self ? b : a])
             continue;
-        fprintf(r->f, "%s[%d,%d]", comma, a, b);
-        comma = ",";
+        json_open(&r->out, NULL, '[');
+        json_put_all(&r->out, J_ALL(J_INT(NULL, a), J_INT(NULL, b)));
+        json_close(&r->out, ']');
     }
+}
+
+static void put_list(struct plane *p, struct report *r, const char *key, void (*put)(struct plane *, struct report *))
+{
+    json_open(&r->out, key, '[');
+    put(p, r);
+    json_close(&r->out, ']');
 }
 
 /* NULL: nothing is to be said. */
@@ -159,26 +166,21 @@ static char *make(struct plane *p)
 {
     char *text = NULL;
     size_t size;
-    struct report r = {.f = open_memstream(&text, &size),
+    FILE *f = open_memstream(&text, &size);
+    struct report r = {.out = json_into_file(f),
                        .rank = calloc((size_t)p->agent.view.ranks, sizeof *r.rank),
                        .node = calloc((size_t)p->agent.members, sizeof *r.node)};
     bool view = agent_makes_view(&p->agent);
-    if (r.f && r.rank && r.node) {
-        fputs("\"waits\":[", r.f);
-        put_waits(p, &r);
-        fputs("],\"stopped\":[", r.f);
-        put_stopped(p, &r);
-        fputs("],\"behind\":[", r.f);
-        put_behind(p, &r);
-        fprintf(r.f, "],\"view\":%s,\"dying\":[", view ? "true" : "false");
-        put_dying(p, &r);
-        fputs("],\"silent\":[", r.f);
-        put_nodes(p, &r);
-        fputs("],\"links\":[", r.f);
-        put_links(p, &r);
-        fputs("]", r.f);
+    if (f && r.rank && r.node) {
+        put_list(p, &r, "waits", put_waits);
+        put_list(p, &r, "stopped", put_stopped);
+        put_list(p, &r, "behind", put_behind);
+        json_put(&r.out, J_BOOL("view", view));
+        put_list(p, &r, "dying", put_dying);
+        put_list(p, &r, "silent", put_nodes);
+        put_list(p, &r, "links", put_links);
     }
-    bool good = r.f && fclose(r.f) == 0 && r.rank && r.node && (r.any_wait || r.any_stopped || r.any_behind || view);
+    bool good = f && fclose(f) == 0 && r.rank && r.node && (r.any_wait || r.any_stopped || r.any_behind || view);
     p->waits_asks = r.asks;
     p->waits_looks++;
     free(r.rank);
