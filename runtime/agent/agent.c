@@ -1,7 +1,5 @@
 #include "runtime/agent/agent.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,14 +36,13 @@ void agent_break(struct agent *a, const char *why)
     a->ops.fatal(a->ops.user, why);
 }
 
-void agent_say(struct agent *a, const char *name, const char *fmt, ...)
+void agent_say_members(struct agent *a, const char *name, const struct json_member *m, size_t count)
 {
     char members[512];
-    va_list ap;
-    va_start(ap, fmt);
-    int n = vsnprintf(members, sizeof members, fmt, ap);
-    va_end(ap);
-    if (n >= 0 && (size_t)n < sizeof members) /* never half a JSON text */
+    struct json_writer w = json_into(members, sizeof members);
+    json_go_on(&w);
+    json_put_all(&w, m, count);
+    if (json_is_whole(&w)) /* never half a JSON text */
         a->ops.event(a->ops.user, name, members);
 }
 

@@ -25,6 +25,7 @@
 #include "runtime/agent/store.h"
 #include "runtime/agent/strong.h"
 #include "runtime/agent/verify.h"
+#include "runtime/base/json.h"
 #include "runtime/wire/control.h"
 #include "runtime/wire/note.h"
 #include "runtime/wire/page.h"
@@ -199,7 +200,9 @@ uint64_t agent_deadline(const struct agent *a);
 
 /* For the parts. From here on the agent tells nothing to anybody, and executes nothing. */
 void agent_break(struct agent *a, const char *why);
-__attribute__((format(printf, 3, 4))) void agent_say(struct agent *a, const char *name, const char *fmt, ...);
+/* An event, for the event log: agent_say(a, "refused", J_UINT("count", n), ...). Dropped if it is longer than 500 bytes. */
+void agent_say_members(struct agent *a, const char *name, const struct json_member *m, size_t count);
+#define agent_say(a, name, ...) agent_say_members(a, name, J_ALL(__VA_ARGS__))
 /* Send on a connection of a rank. If it gets nothing for want of memory its connection breaks, so that it connects again and
  * asks again. */
 void agent_answer(struct conn *c, const struct wire *w, const void *body);

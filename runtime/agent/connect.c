@@ -111,7 +111,7 @@ static void admit(struct agent *a, const struct newcomer *e)
     else
         log_warn_some("a connection without this job's authenticator was refused");
     if ((a->refused_count & (a->refused_count - 1)) == 0) /* 1, 2, 4, ...: strangers do not fill the log */
-        agent_say(a, "refused", ",\"count\":%llu", (unsigned long long)a->refused_count);
+        agent_say(a, "refused", J_UINT("count", a->refused_count));
 }
 
 void connect_asked(struct agent *a, const struct tp_event *e)

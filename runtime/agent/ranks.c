@@ -271,7 +271,7 @@ void ranks_view_settled(struct agent *a)
         FAULT_POINT("procs.joining");
         a->ops.assign(a->ops.user, proc, view_life(&a->view, r));
         FAULT_POINT("procs.joined");
-        agent_say(a, proc ? "substituted" : "respawned", ",\"rank\":%d,\"incarnation\":%u", r, k->incarnation);
+        agent_say(a, proc ? "substituted" : "respawned", J_INT("rank", r), J_UINT("incarnation", k->incarnation));
     }
 }
 

@@ -276,11 +276,11 @@ static void tell_changes(struct agent *a, const struct view_event *events, int n
 {
     for (int i = 0; i < n; i++) {
         if (events[i].type == VIEW_NODE_DEAD)
-            agent_say(a, "view", ",\"epoch\":%llu,\"dead_node\":%u", (unsigned long long)a->view.epoch, events[i].a);
+            agent_say(a, "view", J_UINT("epoch", a->view.epoch), J_UINT("dead_node", events[i].a));
         else if (events[i].type == VIEW_RANK_DEAD)
-            agent_say(a, "view", ",\"epoch\":%llu,\"dead_rank\":%u", (unsigned long long)a->view.epoch, events[i].a);
+            agent_say(a, "view", J_UINT("epoch", a->view.epoch), J_UINT("dead_rank", events[i].a));
         else if (events[i].type == VIEW_NODE_BORN)
-            agent_say(a, "view", ",\"epoch\":%llu,\"born_node\":%u", (unsigned long long)a->view.epoch, events[i].a);
+            agent_say(a, "view", J_UINT("epoch", a->view.epoch), J_UINT("born_node", events[i].a));
     }
 }
 
@@ -292,14 +292,14 @@ static void tell_copyset(struct agent *a, int copyset, const struct view_copyset
         !segments_use(&a->store, redundancy))
         return;
     if (g->lost_at == a->view.epoch)
-        agent_say(a, redundancy ? "data_lost" : "unreplicated_lost", ",\"slot\":%d,\"redundancy\":%u,\"epoch\":%llu",
-                  copyset_slot(copyset), redundancy, (unsigned long long)a->view.epoch);
+        agent_say(a, redundancy ? "data_lost" : "unreplicated_lost", J_INT("slot", copyset_slot(copyset)),
+                  J_UINT("redundancy", redundancy), J_UINT("epoch", a->view.epoch));
     else if (old->copies && old->copy[0].node != a->self && !a->view.alive[old->copy[0].node])
-        agent_say(a, "promotion", ",\"slot\":%d,\"redundancy\":%u,\"from\":%d,\"epoch\":%llu", copyset_slot(copyset),
-                  redundancy, old->copy[0].node, (unsigned long long)a->view.epoch);
+        agent_say(a, "promotion", J_INT("slot", copyset_slot(copyset)), J_UINT("redundancy", redundancy),
+                  J_INT("from", old->copy[0].node), J_UINT("epoch", a->view.epoch));
     if (g->mode == COPYSET_DIRECT && old->mode == COPYSET_REPAIR && g->copies > 1)
-        agent_say(a, "restored", ",\"slot\":%d,\"redundancy\":%u,\"primary\":%d,\"shadow\":%d", copyset_slot(copyset),
-                  redundancy, g->copy[0].node, g->copy[1].node);
+        agent_say(a, "restored", J_INT("slot", copyset_slot(copyset)), J_UINT("redundancy", redundancy),
+                  J_INT("primary", g->copy[0].node), J_INT("shadow", g->copy[1].node));
 }
 
 /* What is redundant now: copysets of classes that are in use which are being made equal, and those with bytes of the
@@ -372,11 +372,10 @@ static void tell_redundancy(struct agent *a, bool was_whole)
         return;
     char why[96];
     if (now.reduced)
-        agent_say(a, "redundancy_reduced", ",\"epoch\":%llu,\"groups\":%d,\"slot\":%d,\"why\":\"%s\"",
-                  (unsigned long long)a->view.epoch, now.reduced, now.first_reduced, reason(a, &now, why, sizeof why));
+        agent_say(a, "redundancy_reduced", J_UINT("epoch", a->view.epoch), J_INT("groups", now.reduced),
+                  J_INT("slot", now.first_reduced), J_TEXT("why", reason(a, &now, why, sizeof why)));
     else
-        agent_say(a, "redundancy_restored", ",\"epoch\":%llu,\"slots\":%d", (unsigned long long)a->view.epoch,
-                  a->view.nodes);
+        agent_say(a, "redundancy_restored", J_UINT("epoch", a->view.epoch), J_INT("slots", a->view.nodes));
 }
 
 static bool has_node_death(const struct view_event *events, int n)

@@ -63,9 +63,9 @@ static void finish(struct agent *a, int copyset)
     const struct view_copyset *g = &a->view.copyset[copyset];
     for (int i = 1; i < g->copies; i++)
         if (!g->copy[i].whole && segments_use(&a->store, copyset_class(copyset)))
-            agent_say(a, "copied", ",\"slot\":%d,\"redundancy\":%u,\"to\":%d,\"bytes\":%llu,\"ms\":%.3f",
-                      copyset_slot(copyset), copyset_class(copyset), g->copy[i].node,
-                      (unsigned long long)r->fill[i].bytes, (double)(a->now - r->fill[i].started_at) / KEEL_NS_PER_MS);
+            agent_say(a, "copied", J_INT("slot", copyset_slot(copyset)), J_UINT("redundancy", copyset_class(copyset)),
+                      J_INT("to", g->copy[i].node), J_UINT("bytes", r->fill[i].bytes),
+                      J_REAL("ms", (double)(a->now - r->fill[i].started_at) / KEEL_NS_PER_MS, 3));
     set_phase(r, PHASE_DONE);
     int home = view_slot_node(&a->view, copyset_slot(copyset));
     r->handover = home != a->self && home >= 0 && view_copy_at(g, home) > 0;

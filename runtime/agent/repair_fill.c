@@ -71,8 +71,8 @@ void fill_begin(struct agent *a, int copyset, struct fill *f)
     f->begun = true;
     f->started_at = a->now;
     if (segments_use(&a->store, copyset_class(copyset)))
-        agent_say(a, "rebuild", ",\"slot\":%d,\"redundancy\":%u,\"to\":%d", copyset_slot(copyset),
-                  copyset_class(copyset), f->node);
+        agent_say(a, "rebuild", J_INT("slot", copyset_slot(copyset)), J_UINT("redundancy", copyset_class(copyset)),
+                  J_INT("to", f->node));
 }
 
 static const struct store_segment *segment_from(const struct agent *a, uint32_t seg, unsigned redundancy)

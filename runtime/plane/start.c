@@ -211,11 +211,16 @@ static keel_status watch(struct plane *p, int fd)
 static void tell_watched(struct plane *p)
 {
     int reads[HELPER_WATCHED_MAX], n = helper_watched(p->helper, reads);
-    char list[8 * HELPER_WATCHED_MAX] = "";
-    for (int i = 0, at = 0; i < n; i++)
-        at += snprintf(list + at, sizeof list - (size_t)at, "%s%d", i ? "," : "", reads[i]);
-    agent_say(&p->agent, "watch", ",\"probe\":\"%s\",\"provider\":\"%s\",\"reads\":[%s]", helper_probe(p->helper),
-              p->provider, list);
+    char members[512];
+    struct json_writer w = json_into(members, sizeof members);
+    json_go_on(&w);
+    json_put_all(&w, J_ALL(J_TEXT("probe", helper_probe(p->helper)), J_TEXT("provider", p->provider)));
+    json_open(&w, "reads", '[');
+    for (int i = 0; i < n; i++)
+        json_put(&w, J_INT(NULL, reads[i]));
+    json_close(&w, ']');
+    if (json_is_whole(&w))
+        queue_event(p, "watch", members);
 }
 
 static keel_status make_helper(struct plane *p, struct helper_blob *blob)
