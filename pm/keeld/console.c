@@ -29,8 +29,8 @@ static const char *process_state(const struct process *p)
 /* A node that waits for its use; after a take-over it is one like the others. */
 static bool is_spare(const struct keeld *a)
 {
-    for (int r = 0; a->view_rank_node && r < a->job.settings.ranks; r++)
-        if (a->view_rank_node[r] == a->launch.node)
+    for (int r = 0; a->view.rank_node && r < a->job.settings.ranks; r++)
+        if (a->view.rank_node[r] == a->launch.node)
             return false;
     return a->job.settings.nodes > 0 && a->launch.node >= a->job.settings.nodes;
 }
@@ -52,9 +52,9 @@ static json_t *status_json(const struct keeld *a)
         json_array_append_new(ranks, json_pack("{s:i, s:i, s:i, s:s}", "rank", p->life.rank, "pid", (int)p->pid,
                                                "incarnation", (int)p->life.incarnation, "state", process_state(p)));
     }
-    for (int i = 0; a->view_alive && i < a->born; i++)
-        json_array_append_new(alive, json_boolean(a->view_alive[i]));
-    for (int i = 0; a->peers && i < a->born; i++)
+    for (int i = 0; a->view.alive && i < a->view.born; i++)
+        json_array_append_new(alive, json_boolean(a->view.alive[i]));
+    for (int i = 0; a->peers && i < a->view.born; i++)
         json_array_append_new(hosts, json_string(a->peers[i].host));
     char job[17];
     snprintf(job, sizeof job, "%016llx", (unsigned long long)a->launch.job_id);
@@ -63,8 +63,8 @@ static json_t *status_json(const struct keeld *a)
         job, "node", a->launch.node, "host", a->self_host, "state",
         a->launch.back && a->state < KEELD_RUNNING ? "returning" : states[a->state], "agent_pid", (int)getpid(),
         "stub_pid", (int)a->stub_pid, "launcher_pid", a->job.launcher_pid, "spare", (int)is_spare(a), "keelrun",
-        (int)(a->run != NULL), "epoch", (json_int_t)a->epoch, "alive", alive, "rank_node",
-        a->view_rank_node ? codec_ints(a->view_rank_node, a->job.settings.ranks) : json_array(), "ranks", ranks,
+        (int)(a->link.conn != NULL), "epoch", (json_int_t)a->view.epoch, "alive", alive, "rank_node",
+        a->view.rank_node ? codec_ints(a->view.rank_node, a->job.settings.ranks) : json_array(), "ranks", ranks,
         "nodes", a->job.settings.nodes, "spares", a->job.settings.spares, "size", a->job.settings.ranks, "program",
         codec_text(a->job.argv ? a->job.argv[0] : ""), "detection", detection(a), "waiting", keeld_waits_json(a),
         "hosts", hosts);
@@ -74,11 +74,11 @@ static json_t *status_json(const struct keeld *a)
 
 static void guest_remove(struct keeld_guest *g)
 {
-    struct keeld_guest **at = &g->agent->guests;
+    struct keeld_guest **at = &g->agent->console.guests;
     while (*at != g)
         at = &(*at)->next;
     *at = g->next;
-    g->agent->guest_count--;
+    g->agent->console.guest_count--;
     free(g);
 }
 
@@ -102,9 +102,9 @@ static void guest_frame(struct pm_conn *c, uint8_t type, const uint8_t *body, si
         conn_send_json(c, MSG_STATUS, status_json(a));
     } else if (type == MSG_ATTACH) {
         g->attached = true;
-        backlog_each(&a->backlog, resend, c);
+        backlog_each(&a->output.backlog, resend, c);
     } else if (type == MSG_VERIFY && a->state == KEELD_RUNNING) {
-        g->verify = ++a->verifies;
+        g->verify = ++a->console.verifies;
         plane_verify(a->plane, g->verify);
     } else if (type == MSG_STOP && m) {
         keeld_stop(a, m);
@@ -127,20 +127,20 @@ static const struct conn_events guest_events = {guest_open, guest_frame, guest_l
 static struct keeld_guest *guest_add(struct keeld *a)
 {
     struct keeld_guest *g = pm_alloc(sizeof *g);
-    *g = (struct keeld_guest){.agent = a, .next = a->guests, .node = -1};
-    a->guests = g;
-    a->guest_count++;
+    *g = (struct keeld_guest){.agent = a, .next = a->console.guests, .node = -1};
+    a->console.guests = g;
+    a->console.guest_count++;
     return g;
 }
 
 /* Of those that have said nothing, the oldest of the address that has most. Those that belong to the job speak at once. */
-static struct keeld_guest *surplus_guest(struct keeld *a)
+static struct keeld_guest *surplus_guest(const struct keeld_console *c)
 {
     struct keeld_guest *worst = NULL;
     int most = 0;
-    for (struct keeld_guest *g = a->guests; g; g = g->next) { /* newest first */
+    for (struct keeld_guest *g = c->guests; g; g = g->next) { /* newest first */
         int here = 0;
-        for (struct keeld_guest *h = a->guests; h && !g->known; h = h->next)
+        for (struct keeld_guest *h = c->guests; h && !g->known; h = h->next)
             here += !h->known && conn_same_host(g->conn, h->conn);
         if (here > 0 && here >= most) {
             most = here;
@@ -152,7 +152,8 @@ static struct keeld_guest *surplus_guest(struct keeld *a)
 
 static void guests_limit(struct keeld *a)
 {
-    struct keeld_guest *worst = a->guest_count > GUESTS_MAX + a->job.settings.nodes ? surplus_guest(a) : NULL;
+    struct keeld_guest *worst =
+        a->console.guest_count > GUESTS_MAX + a->job.settings.nodes ? surplus_guest(&a->console) : NULL;
     if (worst) {
         conn_close(worst->conn);
         guest_remove(worst);
@@ -167,7 +168,7 @@ static void console_ready(uv_poll_t *handle, int status, int events)
     char name[48];
     (void)status;
     (void)events;
-    int fd = accept4(a->console_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    int fd = accept4(a->console.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd < 0)
         return;
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0 || (peer.uid != geteuid() && peer.uid != 0)) {
@@ -202,18 +203,18 @@ bool keeld_console_listen(struct keeld *a)
     if (uv_ip4_addr(a->self_host, 0, (struct sockaddr_in *)&address) != 0 &&
         uv_ip6_addr(a->self_host, 0, (struct sockaddr_in6 *)&address) != 0)
         return false;
-    uv_tcp_init(&a->loop, &a->listener);
-    a->listener.data = a;
-    int rc = uv_tcp_bind(&a->listener, (struct sockaddr *)&address, 0);
+    uv_tcp_init(&a->loop, &a->console.listener);
+    a->console.listener.data = a;
+    int rc = uv_tcp_bind(&a->console.listener, (struct sockaddr *)&address, 0);
     if (rc == 0)
-        rc = uv_listen((uv_stream_t *)&a->listener, 128, peer_waiting);
+        rc = uv_listen((uv_stream_t *)&a->console.listener, 128, peer_waiting);
     if (rc == 0)
-        rc = uv_tcp_getsockname(&a->listener, (struct sockaddr *)&address, &len);
+        rc = uv_tcp_getsockname(&a->console.listener, (struct sockaddr *)&address, &len);
     if (rc != 0) {
         log_error("cannot listen on %s: %s", a->self_host, uv_strerror(rc));
         return false;
     }
-    a->listener_port = ntohs(((struct sockaddr_in *)&address)->sin_port);
+    a->console.port = ntohs(((struct sockaddr_in *)&address)->sin_port);
     return true;
 }
 
@@ -244,14 +245,14 @@ void keeld_console_open(struct keeld *a)
             close(fd);
         return;
     }
-    a->console_fd = fd;
-    a->console_watch = keeld_watch(a, fd, console_ready);
-    uv_unref((uv_handle_t *)a->console_watch);
+    a->console.fd = fd;
+    a->console.watch = keeld_watch(a, fd, console_ready);
+    uv_unref((uv_handle_t *)a->console.watch);
 }
 
 void keeld_console_output(struct keeld *a, const void *frame, size_t len)
 {
-    for (struct keeld_guest *g = a->guests, *next; g; g = next) {
+    for (struct keeld_guest *g = a->console.guests, *next; g; g = next) {
         next = g->next;
         if (!g->attached)
             continue;
@@ -265,24 +266,24 @@ void keeld_console_output(struct keeld *a, const void *frame, size_t len)
 
 void keeld_console_verified(struct keeld *a, uint64_t id, const char *json)
 {
-    for (struct keeld_guest *g = a->guests; g; g = g->next)
+    for (struct keeld_guest *g = a->console.guests; g; g = g->next)
         if (g->verify == id)
             conn_send(g->conn, MSG_VERIFIED, json, strlen(json));
 }
 
 void keeld_console_over(struct keeld *a)
 {
-    for (struct keeld_guest *g = a->guests; g; g = g->next)
+    for (struct keeld_guest *g = a->console.guests; g; g = g->next)
         if (g->attached)
             conn_send_json(g->conn, MSG_OVER,
-                           json_pack("{s:i, s:o}", "code", a->over_code, "why", codec_text(a->over_why)));
+                           json_pack("{s:i, s:o}", "code", a->end.code, "why", codec_text(a->end.why)));
 }
 
 void keeld_console_close(struct keeld *a)
 {
-    keeld_unwatch(a->console_watch);
-    a->console_watch = NULL;
-    if (a->console_fd >= 0)
-        close(a->console_fd);
-    a->console_fd = -1;
+    keeld_unwatch(a->console.watch);
+    a->console.watch = NULL;
+    if (a->console.fd >= 0)
+        close(a->console.fd);
+    a->console.fd = -1;
 }

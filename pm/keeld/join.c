@@ -277,8 +277,8 @@ void keeld_join_begin(struct keeld *a)
 void keeld_join_over(const struct keeld *a)
 {
     bool first = true;
-    for (int i = 0; i < a->launch.node && a->view_alive; i++)
-        first = first && !a->view_alive[i];
-    if (a->over_why && *a->over_why && (a->own_why || first))
-        keeld_join_say(a, a->over_why);
+    for (int i = 0; i < a->launch.node && a->view.alive; i++)
+        first = first && !a->view.alive[i];
+    if (a->end.why && *a->end.why && (a->end.own_why || first))
+        keeld_join_say(a, a->end.why);
 }

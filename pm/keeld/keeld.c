@@ -65,27 +65,27 @@ void keeld_event(struct keeld *a, const char *event, json_t *members)
 
 static void leave(struct keeld *a, int exit_code)
 {
-    a->exit_code = exit_code;
+    a->end.exit_code = exit_code;
     uv_stop(&a->loop);
 }
 
 static void depart_passed(uv_timer_t *timer)
 {
     struct keeld *a = timer->data;
-    keeld_starts_signal(a, a->departing_forced ? SIGKILL : SIGTERM);
-    if (a->departing_forced)
+    keeld_starts_signal(a, a->end.departing_forced ? SIGKILL : SIGTERM);
+    if (a->end.departing_forced)
         uv_stop(&a->loop);
-    a->departing_forced = true;
+    a->end.departing_forced = true;
     uv_timer_start(&a->lease, depart_passed, DEPART_MS / 2, 0);
 }
 
 /* As the mpiexec that we run do when the nodes that they have started have ended. */
 void keeld_depart(struct keeld *a, int exit_code)
 {
-    if (a->departing)
+    if (a->end.departing)
         return;
-    a->departing = true;
-    a->exit_code = exit_code;
+    a->end.departing = true;
+    a->end.exit_code = exit_code;
     if (!a->starts)
         uv_stop(&a->loop);
     else
@@ -94,7 +94,7 @@ void keeld_depart(struct keeld *a, int exit_code)
 
 void keeld_starts_ended(struct keeld *a)
 {
-    if (a->departing && !a->starts)
+    if (a->end.departing && !a->starts)
         uv_stop(&a->loop);
 }
 
@@ -121,7 +121,7 @@ static void kill_ranks(struct keeld *a, bool asked)
 {
     keeld_event(a, "kill", json_pack("{s:b}", "asked", (int)asked));
     keeld_kill_all(a);
-    uv_timer_start(&a->grace, force_passed, FORCE_MS, 0);
+    uv_timer_start(&a->end.grace, force_passed, FORCE_MS, 0);
 }
 
 static void grace_passed(uv_timer_t *timer)
@@ -133,17 +133,17 @@ void keeld_processes_gone(struct keeld *a)
 {
     if (a->state != KEELD_ENDING)
         return;
-    uv_timer_stop(&a->grace);
+    uv_timer_stop(&a->end.grace);
     keeld_ranks_orphans(a, true);
     a->state = KEELD_OVER;
-    keeld_event(a, "over", json_pack("{s:i}", "code", a->over_code));
+    keeld_event(a, "over", json_pack("{s:i}", "code", a->end.code));
     keeld_log_drain(a);
     keeld_console_over(a);
     if (a->launch.join)
         keeld_join_over(a);
-    if (a->gone) {
+    if (a->link.gone) {
         /* a watcher gets a moment to take the last output */
-        uv_timer_start(&a->lease, leave_late, a->guests || !a->launch.join ? 200 : 0, 0);
+        uv_timer_start(&a->lease, leave_late, a->console.guests || !a->launch.join ? 200 : 0, 0);
         return;
     }
     keeld_link_over(a);
@@ -153,12 +153,12 @@ void keeld_own_why(struct keeld *a, const char *fmt, ...)
 {
     char text[256];
     va_list ap;
-    if (a->own_why)
+    if (a->end.own_why)
         return;
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    a->own_why = pm_strdup(text);
+    a->end.own_why = pm_strdup(text);
 }
 
 /* A job that came to its end is no success if a rank crashed too often on the way. */
@@ -177,23 +177,23 @@ static int judge(struct keeld *a, int code)
  * for which ranks leave core files. */
 static int last_signal(const struct keeld *a, int code)
 {
-    return a->end_signal ? a->end_signal : code == 128 + SIGQUIT ? SIGQUIT : SIGTERM;
+    return a->end.signal ? a->end.signal : code == 128 + SIGQUIT ? SIGQUIT : SIGTERM;
 }
 
 /* End the local processes: hard at once, else with a grace. */
 static void keeld_end(struct keeld *a, int code, const char *why, bool hard)
 {
     if (a->state < KEELD_ENDING) {
-        a->over_code = keeld_kind_judge(a, judge(a, code));
+        a->end.code = keeld_kind_judge(a, judge(a, code));
         a->state = KEELD_ENDING;
-        why = a->own_why ? a->own_why : why;
-        a->over_why = why ? pm_strdup(why) : NULL;
+        why = a->end.own_why ? a->end.own_why : why;
+        a->end.why = why ? pm_strdup(why) : NULL;
         keeld_ranks_signal(a, SIGKILL, true);
         if (!hard && !keeld_ranks_gone(a)) {
             keeld_ranks_signal(a, last_signal(a, code), false);
             if (a->stopped)
                 keeld_ranks_forward(a, SIGCONT); /* that they can */
-            uv_timer_start(&a->grace, grace_passed, TERM_GRACE_MS, 0);
+            uv_timer_start(&a->end.grace, grace_passed, TERM_GRACE_MS, 0);
         }
     }
     if (hard && a->state == KEELD_ENDING)
@@ -209,6 +209,42 @@ void keeld_fail(struct keeld *a, int code, const char *why)
     if (a->launch.join)
         keeld_join_failed(a, why);
     keeld_end(a, code, why, true);
+}
+
+/* ---- the view ---- */
+
+/* Of a job that has not begun. */
+static void view_init(struct keeld_view *v, const struct job_settings *s)
+{
+    int begun = s->nodes + s->spares, total = settings_ids(s);
+    v->rank_node = pm_alloc((size_t)s->ranks * sizeof *v->rank_node);
+    memcpy(v->rank_node, s->rank_node, (size_t)s->ranks * sizeof *v->rank_node);
+    v->alive = pm_alloc((size_t)total * sizeof *v->alive);
+    for (int i = 0; i < total; i++)
+        v->alive[i] = i < begun;
+    v->born = begun;
+}
+
+static void view_take(struct keeld_view *v, const struct job_settings *s, uint64_t epoch, const int *rank_node,
+                      const bool *node_alive)
+{
+    int total = settings_ids(s);
+    v->epoch = epoch;
+    memcpy(v->rank_node, rank_node, (size_t)s->ranks * sizeof *rank_node);
+    memcpy(v->alive, node_alive, (size_t)total * sizeof *node_alive);
+    for (int i = v->born; i < total; i++)
+        if (node_alive[i]) {
+            v->born = i + 1;
+            FAULT_POINT("view.born");
+        }
+}
+
+static void view_free(struct keeld_view *v)
+{
+    free(v->rank_node);
+    free(v->alive);
+    v->rank_node = NULL;
+    v->alive = NULL;
 }
 
 /* ---- the plane ---- */
@@ -252,14 +288,7 @@ static void plane_view(void *user, uint64_t epoch, const int *rank_node, const b
     if (a->state != KEELD_RUNNING)
         return;
     keeld_kind_view(a, rank_node, node_alive);
-    a->epoch = epoch;
-    memcpy(a->view_rank_node, rank_node, (size_t)a->job.settings.ranks * sizeof *rank_node);
-    memcpy(a->view_alive, node_alive, (size_t)total * sizeof *node_alive);
-    for (int i = a->born; i < total; i++)
-        if (node_alive[i]) {
-            a->born = i + 1;
-            FAULT_POINT("view.born");
-        }
+    view_take(&a->view, &a->job.settings, epoch, rank_node, node_alive);
     keeld_pmi_view(a);
     if (by_loss) /* keelrun would say who goes on where; the end of the job says it all */
         return;
@@ -438,25 +467,19 @@ static bool allows_silence(struct keeld *a)
 
 void keeld_configure(struct keeld *a)
 {
-    int begun = a->job.settings.nodes + a->job.settings.spares, total = settings_ids(&a->job.settings);
     if (!enough_descriptors(a) || !allows_silence(a))
         return;
-    a->view_rank_node = pm_alloc((size_t)a->job.settings.ranks * sizeof(int));
-    memcpy(a->view_rank_node, a->job.settings.rank_node, (size_t)a->job.settings.ranks * sizeof(int));
-    a->view_alive = pm_alloc((size_t)total * sizeof(bool));
-    for (int i = 0; i < total; i++)
-        a->view_alive[i] = i < begun;
-    a->born = begun;
+    view_init(&a->view, &a->job.settings);
     a->state = KEELD_CONFIGURED;
     struct plane_blob blob = {0};
     if (!plane_open(a, &blob))
         return;
-    if (!a->listener_port && !keeld_console_listen(a)) {
+    if (!a->console.port && !keeld_console_listen(a)) {
         keeld_fail(a, 1, "no listener for the other nodes");
         return;
     }
     json_t *ready = json_pack("{s:i, s:o, s:s, s:i}", "round", a->job.round, "blob", codec_blob(blob.bytes, blob.len),
-                              "host", a->self_host, "port", a->listener_port);
+                              "host", a->self_host, "port", a->console.port);
     if (a->launch.join)
         keeld_join_ready(a, ready);
     else
@@ -479,10 +502,7 @@ static void start_over(struct keeld *a)
     a->plane_wake = NULL;
     plane_destroy(a->plane);
     a->plane = NULL;
-    free(a->view_rank_node);
-    free(a->view_alive);
-    a->view_rank_node = NULL;
-    a->view_alive = NULL;
+    view_free(&a->view);
     job_free(&a->job);
     a->state = KEELD_JOINING;
 }
@@ -495,14 +515,14 @@ static void on_config(struct keeld *a, const json_t *m)
     if (!first)
         start_over(a);
     uv_timer_stop(&a->lease); /* from here on it is keelrun who waits */
-    uv_timer_stop(&a->patience);
+    uv_timer_stop(&a->link.patience);
     if (!job_from_json(a, m)) {
         log_error("keelrun sent a job description that does not make sense");
         leave(a, 1);
         return;
     }
     if (a->launch.back && first)
-        link_up(&a->link, 0); /* as the node that it is from now on */
+        link_up(&a->link.frames, 0); /* as the node that it is from now on */
     FAULT_POINT("start.configured");
     if (first)
         keeld_output_widen(a, a->job.window);
@@ -587,7 +607,7 @@ void keeld_stop(struct keeld *a, const json_t *m)
     const char *why = json_string_value(json_object_get(m, "why"));
     codec_int(m, "code", 0, 255, &code);
     if (codec_int(m, "signal", 1, 31, &signal_number))
-        a->end_signal = (int)signal_number;
+        a->end.signal = (int)signal_number;
     if (hard || !a->ran)
         keeld_starts_signal(a, SIGTERM);
     if (a->state == KEELD_RUNNING && !hard)
@@ -601,7 +621,7 @@ static void on_fault(struct keeld *a, const json_t *m)
     long long rank, signal_number;
     if (codec_int(m, "rank", 0, a->job.settings.ranks - 1, &rank) &&
         codec_int(m, "signal", SIGNAL_HIDDEN, 31, &signal_number) && fault_is_own((int)signal_number))
-        a->fault = (struct fault){(int)rank, (int)signal_number, json_is_true(json_object_get(m, "again"))};
+        a->end.fault = (struct fault){(int)rank, (int)signal_number, json_is_true(json_object_get(m, "again"))};
 }
 
 static void on_signal(struct keeld *a, const json_t *m)
@@ -613,7 +633,7 @@ static void on_signal(struct keeld *a, const json_t *m)
 
 void keeld_run_frame(struct keeld *a, uint8_t type, const uint8_t *body, size_t len)
 {
-    if (!link_receive(&a->link, type, body, len))
+    if (!link_receive(&a->link.frames, type, body, len))
         return;
     if (type == MSG_STDIN) {
         keeld_ranks_stdin(a, body, len);
@@ -678,17 +698,16 @@ static void keeld_free(struct keeld *a)
     plane_destroy(a->plane);
     keeld_ranks_free(a);
     keeld_waits_free(a);
-    backlog_free(&a->backlog);
-    link_free(&a->link);
-    bytes_free(&a->log_lines.held);
+    backlog_free(&a->output.backlog);
+    link_free(&a->link.frames);
+    bytes_free(&a->output.log_lines.held);
     job_free(&a->job);
-    free(a->view_rank_node);
-    free(a->view_alive);
-    free(a->over_why);
-    free(a->own_why);
+    view_free(&a->view);
+    free(a->end.why);
+    free(a->end.own_why);
     free(a->held);
     free(a->peers);
-    pmi_root_destroy(a->root);
+    pmi_root_destroy(a->pmi.root);
     secret_free(a->launch.summons, sizeof *a->launch.summons);
     secret_free(a->job.secret, SESSION_SECRET);
     /* the loop's handles go with the process */
@@ -703,17 +722,17 @@ int keeld_run(const struct keeld_launch *launch, pid_t stub_pid)
     if (!a.job.secret)
         pm_quit(1, "out of memory");
     a.stub_pid = stub_pid;
-    a.console_fd = -1;
+    a.console.fd = -1;
     uv_loop_init(&a.loop);
     uv_timer_init(&a.loop, &a.lease);
-    uv_timer_init(&a.loop, &a.grace);
+    uv_timer_init(&a.loop, &a.end.grace);
     keeld_kind_init(&a);
     keeld_waits_init(&a);
     keeld_output_init(&a);
     uv_signal_init(&a.loop, &a.child_signal);
-    a.lease.data = a.grace.data = a.child_signal.data = &a;
+    a.lease.data = a.end.grace.data = a.child_signal.data = &a;
     uv_signal_start(&a.child_signal, child_signalled, SIGCHLD);
-    backlog_init(&a.backlog, BACKLOG_BYTES);
+    backlog_init(&a.output.backlog, BACKLOG_BYTES);
     if (launch->back)
         keeld_return_take(&a);
     keeld_link_begin(&a);
@@ -731,5 +750,5 @@ int keeld_run(const struct keeld_launch *launch, pid_t stub_pid)
     keeld_free(&a);
     if (legacy >= 0)
         keeld_return_exec(legacy, launch->job_id);
-    return a.exit_code;
+    return a.end.exit_code;
 }

@@ -11,17 +11,17 @@
 #ifndef KEEL_PM_KEELD_KEELD_H
 #define KEEL_PM_KEELD_KEELD_H
 
-#include "pm/keeld/backlog.h"
-#include "pm/wire/conn.h"
+#include "pm/keeld/console.h"
+#include "pm/keeld/link.h"
+#include "pm/keeld/output.h"
+#include "pm/keeld/pmi.h"
+#include "pm/keeld/process.h"
+#include "pm/keeld/return.h"
+#include "pm/keeld/waits.h"
+#include "pm/plane.h"
 #include "pm/wire/fault.h"
-#include "pm/wire/link.h"
 #include "pm/wire/message.h"
 #include "pm/wire/ticket.h"
-#include "pm/wire/waits.h"
-#include "pm/plane.h"
-#include "pm/pmi/pmi.h"
-#include "pm/pmi/pmi_root.h"
-#include "pm/keeld/process.h"
 
 #include <stdatomic.h>
 
@@ -77,15 +77,25 @@ struct keeld_peer { /* another node's listener */
     int port;
 };
 
-/* A connection made to us: an agent that reports to the PMI root, or keelctl. */
-struct keeld_guest {
-    struct keeld *agent;
-    struct keeld_guest *next;
-    struct pm_conn *conn;
-    int node;        /* of an agent, -1 otherwise */
-    bool attached;   /* keelctl attach */
-    uint64_t verify; /* the audit that it waits for, 0: none */
-    bool known;      /* has proved itself: it belongs to the job */
+/* The newest view. */
+struct keeld_view {
+    uint64_t epoch;
+    int *rank_node; /* [ranks]; NULL: the job is not known yet */
+    bool *alive;    /* [settings_ids] */
+    int born;       /* so many numbers were given to nodes so far */
+};
+
+/* How the job ended, as far as is known here, and how we do. */
+struct keeld_end {
+    int code;
+    char *why;
+    char *own_why;      /* what this node alone knows about the end */
+    struct fault fault; /* of any node; kept here because that node may be gone at the end */
+    int signal;         /* instead of SIGTERM; 0: that */
+    uv_timer_t grace;   /* between SIGTERM and SIGKILL */
+    bool departing;     /* only the ends of nodes that we have started are waited for */
+    bool departing_forced;
+    int exit_code;
 };
 
 struct keeld {
@@ -95,36 +105,14 @@ struct keeld {
     struct keeld_job job;
     pid_t stub_pid;
     char self_host[64]; /* our address on the job's interface */
-
-    /* link.c */
-    struct pm_conn *run;      /* to keelrun; NULL: there is none now */
-    struct pm_conn *resuming; /* one that is being made again */
-    struct link link;
-    bool joined;                       /* keelrun has proved itself once */
-    bool gone, given_up;               /* keelrun has ended; it has been out of reach for too long for output to wait */
-    int tries;                         /* to reach it at first */
-    int refusals;                      /* in a row, when it was to be reached again */
-    bool ended;                        /* the last connection was ended there, or a new one was refused */
-    uint64_t over_ms;                  /* when MSG_OVER was said */
-    uint64_t output_lost, events_lost; /* while it was given up: bytes; lines of the event log */
-    int outside;                       /* our standard error at the start, which the stub reads; -1: none */
-    uv_timer_t again, patience;
-    uv_timer_t lease;
-    uv_timer_t grace; /* between SIGTERM and SIGKILL */
-    int end_signal;   /* instead of SIGTERM; 0: that */
-    bool stopped;     /* the node's processes are */
-    bool returns;     /* as a keeld that comes back, when the loop ends */
+    uv_timer_t lease;   /* until CONFIG has come; and at the end, for what is left to do */
+    uv_signal_t child_signal;
+    bool ran;     /* the job has started */
+    bool stopped; /* the node's processes are */
+    bool returns; /* as a keeld that comes back, when the loop ends */
 
     struct plane *plane;
     uv_poll_t *plane_wake;
-    uint64_t epoch;
-    int *view_rank_node;
-    bool *view_alive;
-    int born; /* so many numbers were given to nodes so far */
-
-    char *waits;            /* of the plane: what this node's ranks wait for, NULL: for nothing */
-    struct waits *gathered; /* where no keelrun does it; NULL: one does */
-    uv_timer_t gathering;
 
     struct keeld_process *processes; /* index is the seat */
     int process_count;
@@ -135,37 +123,16 @@ struct keeld {
     bool standbys_begun;      /* on a spare */
     struct life *held;        /* ranks' lives that wait for that */
     int held_count;
-    struct pmi_server *pmi;
-    struct pmi_root *root; /* in use at one node only */
-    struct pm_conn *root_conn;
-    int root_at;
-    long long root_released;           /* highest round that we, as the root, have declared complete */
-    long long fence_round, fence_done; /* the round our ranks are in; the last one that was released */
-    uv_timer_t root_timer;
 
-    long long window[2]; /* what may still be sent of standard output and error */
-    uv_pipe_t log_pipe;  /* our own standard error, once we run */
-    struct lines log_lines;
-    struct backlog backlog;
-    int console_fd; /* unix socket for keelctl */
-    uv_poll_t *console_watch;
-    uv_tcp_t listener; /* on the job's interface, for agents */
-    int listener_port;
-    struct keeld_peer *peers;
-    struct keeld_guest *guests;
-    int guest_count;
-    uint64_t verifies; /* audits asked for */
-
-    int over_code;
-    char *over_why;
-    struct fault fault;         /* of any node; kept here because that node may be gone at the end */
-    char *own_why;              /* what this node alone knows about the end */
+    struct keeld_link link;
+    struct keeld_output output;
+    struct keeld_console console;
+    struct keeld_view view;
+    struct keeld_pmi pmi;
+    struct keeld_waits waits;
+    struct keeld_end end;
+    struct keeld_peer *peers;   /* [settings_ids] */
     struct keeld_start *starts; /* of other nodes */
-    bool departing;             /* only the ends of those are waited for */
-    bool departing_forced;
-    bool ran; /* the job has started */
-    uv_signal_t child_signal;
-    int exit_code;
 };
 
 /* Runs the agent until the job is over; returns keeld's exit code. */
@@ -193,32 +160,6 @@ void keeld_processes_gone(struct keeld *a);
 void keeld_depart(struct keeld *a, int exit_code);
 /* A message of keelrun's. */
 void keeld_run_frame(struct keeld *a, uint8_t type, const uint8_t *body, size_t len);
-
-/* link.c */
-void keeld_link_begin(struct keeld *a);
-/* To keelrun, now or when it is in reach again; to nobody if it is gone. */
-void keeld_link_send(struct keeld *a, uint8_t type, const void *body, size_t len);
-void keeld_link_send_json(struct keeld *a, uint8_t type, json_t *body); /* takes body */
-/* MSG_REFUSED */
-void keeld_link_refused(struct keeld *a, const char *why);
-/* All has been said but MSG_OVER: keelrun is waited for. */
-void keeld_link_over(struct keeld *a);
-
-/* output.c */
-void keeld_output_init(struct keeld *a);
-/* stream is 1 or 2 here, as in MSG_OUTPUT; 0 or 1 below. */
-void keeld_output(struct keeld *a, int rank, int stream, const uint8_t *lines, size_t len);
-/* Nothing of that stream may be sent now. */
-bool keeld_output_closed(const struct keeld *a, int stream);
-void keeld_output_widen(struct keeld *a, int window);
-/* MSG_TAKEN */
-void keeld_output_taken(struct keeld *a, const uint8_t *body, size_t len);
-/* Whether output waits for keelrun has changed: what may be read is read. */
-void keeld_output_free(struct keeld *a);
-/* From now on our standard error goes where the ranks' output goes, no more to the stub under Hydra's proxy. */
-void keeld_log_capture(struct keeld *a);
-/* What we have said and not read back yet. */
-void keeld_log_drain(struct keeld *a);
 
 /* ranks.c */
 void keeld_ranks_start(struct keeld *a);
@@ -250,23 +191,6 @@ void keeld_configure(struct keeld *a);
 /* All nodes are known: the list has what each has said, in their order; peers their hosts and ports. */
 void keeld_start(struct keeld *a, const json_t *list, const json_t *peers);
 
-/* return.c: the node was put out of the job, and lives */
-/* There is somebody to ask, and room. */
-bool keeld_return_may(const struct keeld *a);
-/* Its processes are killed: when they have ended it begins anew. */
-void keeld_return_begin(struct keeld *a);
-void keeld_return_processes_gone(struct keeld *a);
-/* What is left of it, in a descriptor. -1: that cannot be. */
-int keeld_return_leave(struct keeld *a);
-void keeld_return_exec(int legacy, uint64_t job_id);
-/* At the beginning of the second life: standard input, read once. NULL: there is none. */
-struct keeld_legacy *keeld_return_read(void);
-void keeld_return_take(struct keeld *a);
-/* MSG_RETURN, on a connection that is made as one that broke is. */
-void keeld_return_ask(struct keeld *a, struct pm_conn *c);
-/* MSG_START has come. */
-void keeld_return_started(struct keeld *a);
-
 /* join.c: a node whose processes keelrun did not start */
 void keeld_join_begin(struct keeld *a);
 /* takes ready */
@@ -293,25 +217,4 @@ void keeld_kind_view(struct keeld *a, const int *rank_node, const bool *node_ali
 int keeld_kind_judge(struct keeld *a, int code);
 /* A rank is to go on here: true if it waits until the program has shown what it is. */
 bool keeld_kind_holds(struct keeld *a, struct life life);
-
-/* pmi.c */
-void keeld_pmi_open(struct keeld *a);
-void keeld_pmi_fence(struct keeld *a);
-void keeld_pmi_view(struct keeld *a);
-void keeld_pmi_report(struct keeld *a, struct keeld_guest *guest, const json_t *m);
-
-/* waits.c: what ranks of this node wait for, to keelrun, or from here to who has started them */
-void keeld_waits_init(struct keeld *a);
-void keeld_waits_changed(struct keeld *a, const char *members);
-/* For keelctl, as in pm/wire/waits.h. */
-json_t *keeld_waits_json(const struct keeld *a);
-void keeld_waits_free(struct keeld *a);
-
-/* console.c */
-void keeld_console_open(struct keeld *a);   /* keelctl finds this node; else a line says so */
-bool keeld_console_listen(struct keeld *a); /* for agents; self_host must be known */
-void keeld_console_output(struct keeld *a, const void *frame, size_t len);
-void keeld_console_over(struct keeld *a);
-void keeld_console_verified(struct keeld *a, uint64_t id, const char *json);
-void keeld_console_close(struct keeld *a);
 #endif

@@ -37,7 +37,7 @@ static void kind_passed(uv_timer_t *timer)
         return;
     }
     lost_for_good(a);
-    plane_stop_job(a->plane, 128 + SIGKILL, a->own_why);
+    plane_stop_job(a->plane, 128 + SIGKILL, a->end.own_why);
 }
 
 void keeld_kind_init(struct keeld *a)
@@ -63,7 +63,7 @@ static bool matters(const struct keeld *a)
 void keeld_kind_view(struct keeld *a, const int *rank_node, const bool *node_alive)
 {
     for (int r = 0; r < a->job.settings.ranks && matters(a) && a->lost_rank < 0; r++) {
-        int was = a->view_rank_node[r];
+        int was = a->view.rank_node[r];
         if (was < 0 || was == rank_node[r] || node_alive[was])
             continue; /* it had ended, or its node lives */
         a->lost_rank = r;

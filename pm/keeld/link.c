@@ -39,17 +39,17 @@ static const struct conn_events first_events, resume_events, return_events;
 static void send_now(void *user, uint8_t type, const void *body, size_t len)
 {
     struct keeld *a = user;
-    conn_send(a->run, type, body, len);
+    conn_send(a->link.conn, type, body, len);
 }
 
 void keeld_link_send(struct keeld *a, uint8_t type, const void *body, size_t len)
 {
-    if (a->gone)
+    if (a->link.gone)
         return;
-    if (type == MSG_EVENT && !a->link.up && a->link.held > EVENTS_MAX)
-        a->events_lost++;
+    if (type == MSG_EVENT && !a->link.frames.up && a->link.frames.held > EVENTS_MAX)
+        a->link.events_lost++;
     else
-        link_send(&a->link, type, body, len);
+        link_send(&a->link.frames, type, body, len);
 }
 
 void keeld_link_send_json(struct keeld *a, uint8_t type, json_t *body)
@@ -65,8 +65,8 @@ void keeld_link_send_json(struct keeld *a, uint8_t type, json_t *body)
 static void say_outside(const struct keeld *a, const char *line)
 {
     log_error("%s", line);
-    if (a->outside >= 0)
-        (void)dprintf(a->outside, "keeld node %d: %s\n", a->launch.node, line);
+    if (a->link.outside >= 0)
+        (void)dprintf(a->link.outside, "keeld node %d: %s\n", a->launch.node, line);
 }
 
 /* ---- patience ---- */
@@ -87,12 +87,12 @@ static void leave_unheard(struct keeld *a)
 /* A keelrun that is stopped will find everything in its socket. */
 static void still_unheard(struct keeld *a)
 {
-    if (a->run && conn_delivered(a->run))
+    if (a->link.conn && conn_delivered(a->link.conn))
         keeld_depart(a, 0);
-    else if (uv_now(&a->loop) - a->over_ms >= (uint64_t)a->job.console_s * 1000)
+    else if (uv_now(&a->loop) - a->link.over_ms >= (uint64_t)a->job.console_s * 1000)
         leave_unheard(a);
     else
-        uv_timer_start(&a->patience, patience_passed, OVER_AGAIN_MS, 0);
+        uv_timer_start(&a->link.patience, patience_passed, OVER_AGAIN_MS, 0);
 }
 
 static void patience_passed(uv_timer_t *timer)
@@ -102,25 +102,25 @@ static void patience_passed(uv_timer_t *timer)
         still_unheard(a);
     } else if (a->launch.back && a->state == KEELD_JOINING) {
         does_not_return(a, "keelrun has not taken it in");
-    } else if (!a->run) {
+    } else if (!a->link.conn) {
         log_info("keelrun is out of reach for %d s: output does not wait for it any more", a->job.console_s);
-        a->given_up = true;
+        a->link.given_up = true;
         keeld_output_free(a);
     }
 }
 
 static void be_patient(struct keeld *a)
 {
-    uv_timer_start(&a->patience, patience_passed, (uint64_t)a->job.console_s * 1000, 0);
+    uv_timer_start(&a->link.patience, patience_passed, (uint64_t)a->job.console_s * 1000, 0);
 }
 
 /* It has ended. */
 static void keelrun_gone(struct keeld *a)
 {
     log_info("keelrun is gone; the job goes on without it");
-    a->gone = true;
-    uv_timer_stop(&a->patience);
-    link_free(&a->link);
+    a->link.gone = true;
+    uv_timer_stop(&a->link.patience);
+    link_free(&a->link.frames);
     keeld_output_free(a);
     keeld_ranks_stdin(a, NULL, 0);
     if (a->stopped) /* by Ctrl-Z: nobody else would continue them */
@@ -132,12 +132,12 @@ static void keelrun_gone(struct keeld *a)
 void keeld_link_over(struct keeld *a)
 {
     FAULT_POINT("link.over");
-    keeld_link_send_json(
-        a, MSG_OVER,
-        json_pack("{s:i, s:o, s:b}", "code", a->over_code, "why", codec_text(a->over_why), "own", a->own_why != NULL));
+    keeld_link_send_json(a, MSG_OVER,
+                         json_pack("{s:i, s:o, s:b}", "code", a->end.code, "why", codec_text(a->end.why), "own",
+                                   a->end.own_why != NULL));
     FAULT_POINT("link.over_told");
-    a->over_ms = uv_now(&a->loop);
-    uv_timer_start(&a->patience, patience_passed,
+    a->link.over_ms = uv_now(&a->loop);
+    uv_timer_start(&a->link.patience, patience_passed,
                    a->job.console_s * 1000LL < BYE_MS ? (uint64_t)a->job.console_s * 1000 : BYE_MS, 0);
 }
 
@@ -147,7 +147,7 @@ static void connect_first(struct keeld *a)
 {
     const struct summons *s = a->launch.summons;
     const struct session_key ticket = {.id = s->ticket.id, .secret = s->ticket.key};
-    a->run = conn_connect(&a->loop, s->from, s->host, s->port, s->job_id, &ticket, CONNECT_MS, &first_events, a);
+    a->link.conn = conn_connect(&a->loop, s->from, s->host, s->port, s->job_id, &ticket, CONNECT_MS, &first_events, a);
 }
 
 static void first_open(struct pm_conn *c)
@@ -155,8 +155,8 @@ static void first_open(struct pm_conn *c)
     struct keeld *a = c->user;
     char name[256] = "?";
     gethostname(name, sizeof name - 1);
-    a->joined = true;
-    link_up(&a->link, 0);
+    a->link.joined = true;
+    link_up(&a->link.frames, 0);
     conn_local_host(c, a->self_host, sizeof a->self_host);
     FAULT_POINT("start.connected");
     keeld_log_capture(a);
@@ -181,7 +181,7 @@ static void resume(struct keeld *a)
     const struct summons *s = a->launch.summons;
     const struct session_key secret = {.id = SESSION_OF_JOB, .secret = a->job.secret};
     const struct conn_events *events = a->launch.back && a->state == KEELD_JOINING ? &return_events : &resume_events;
-    a->resuming =
+    a->link.resuming =
         conn_connect(&a->loop, s->from, s->host, a->job.console_port, s->job_id, &secret, CONNECT_MS, events, a);
 }
 
@@ -199,37 +199,37 @@ static void resume_open(struct pm_conn *c)
     struct keeld *a = c->user;
     conn_send_json(c, MSG_RESUME,
                    json_pack("{s:i, s:I, s:I}", "node", a->launch.node, "console", (json_int_t)a->job.console,
-                             "received", (json_int_t)a->link.received));
+                             "received", (json_int_t)a->link.frames.received));
     FAULT_POINT("link.resuming");
 }
 
 static void tell_losses(struct keeld *a)
 {
-    if (a->output_lost)
-        keeld_link_send_json(a, MSG_LOST, json_pack("{s:I}", "bytes", (json_int_t)a->output_lost));
-    if (a->events_lost)
-        keeld_event(a, "events_lost", json_pack("{s:I}", "count", (json_int_t)a->events_lost));
-    a->output_lost = a->events_lost = 0;
+    if (a->link.output_lost)
+        keeld_link_send_json(a, MSG_LOST, json_pack("{s:I}", "bytes", (json_int_t)a->link.output_lost));
+    if (a->link.events_lost)
+        keeld_event(a, "events_lost", json_pack("{s:I}", "count", (json_int_t)a->link.events_lost));
+    a->link.output_lost = a->link.events_lost = 0;
 }
 
 static void resumed(struct keeld *a, struct pm_conn *c, const json_t *m)
 {
     long long received;
-    a->resuming = NULL;
-    a->run = c;
-    a->refusals = 0;
-    a->ended = false;
-    if (!codec_int(m, "received", 0, INT64_MAX, &received) || !link_up(&a->link, (uint64_t)received)) {
+    a->link.resuming = NULL;
+    a->link.conn = c;
+    a->link.refusals = 0;
+    a->link.ended = false;
+    if (!codec_int(m, "received", 0, INT64_MAX, &received) || !link_up(&a->link.frames, (uint64_t)received)) {
         log_error("what keelrun says of this node's output cannot be");
-        a->run = NULL;
+        a->link.conn = NULL;
         conn_close(c);
         keelrun_gone(a);
         return;
     }
     FAULT_POINT("link.resumed");
-    a->given_up = false;
+    a->link.given_up = false;
     if (a->state != KEELD_OVER)
-        uv_timer_stop(&a->patience);
+        uv_timer_stop(&a->link.patience);
     keeld_output_free(a);
     tell_losses(a);
 }
@@ -237,7 +237,7 @@ static void resumed(struct keeld *a, struct pm_conn *c, const json_t *m)
 static void resume_frame(struct pm_conn *c, uint8_t type, const uint8_t *body, size_t len)
 {
     struct keeld *a = c->user;
-    if (c == a->run) {
+    if (c == a->link.conn) {
         keeld_run_frame(a, type, body, len);
         return;
     }
@@ -257,10 +257,10 @@ static bool is_refusal(const char *why)
 
 static void cut(struct keeld *a, const char *why)
 {
-    a->run = NULL;
-    link_down(&a->link);
+    a->link.conn = NULL;
+    link_down(&a->link.frames);
     log_info("the connection to keelrun broke (%s); it is made again", why);
-    a->ended = strcmp(why, "closed by peer") == 0 || strcmp(why, uv_strerror(UV_ECONNRESET)) == 0;
+    a->link.ended = strcmp(why, "closed by peer") == 0 || strcmp(why, uv_strerror(UV_ECONNRESET)) == 0;
     FAULT_POINT("link.broken");
     if (a->state != KEELD_OVER)
         be_patient(a);
@@ -270,17 +270,17 @@ static void cut(struct keeld *a, const char *why)
 static void resume_lost(struct pm_conn *c, const char *why)
 {
     struct keeld *a = c->user;
-    if (c == a->run) {
+    if (c == a->link.conn) {
         cut(a, why);
         return;
     }
-    a->resuming = NULL;
-    a->refusals = is_refusal(why) ? a->refusals + 1 : 0;
-    a->ended = a->ended || a->refusals > 0;
-    if (a->refusals >= REFUSALS)
+    a->link.resuming = NULL;
+    a->link.refusals = is_refusal(why) ? a->link.refusals + 1 : 0;
+    a->link.ended = a->link.ended || a->link.refusals > 0;
+    if (a->link.refusals >= REFUSALS)
         keelrun_gone(a);
     else
-        uv_timer_start(&a->again, again_passed, a->refusals ? REFUSED_AGAIN_MS : RESUME_AGAIN_MS, 0);
+        uv_timer_start(&a->link.again, again_passed, a->link.refusals ? REFUSED_AGAIN_MS : RESUME_AGAIN_MS, 0);
 }
 
 static void first_frame(struct pm_conn *c, uint8_t type, const uint8_t *body, size_t len)
@@ -295,10 +295,10 @@ static void first_lost(struct pm_conn *c, const char *why)
         cut(a, why);
         return;
     }
-    a->run = NULL;
-    link_down(&a->link);
-    if (a->state == KEELD_JOINING && !a->joined && !is_refusal(why) && ++a->tries < CONNECT_TRIES) {
-        uv_timer_start(&a->again, again_passed, CONNECT_AGAIN_MS, 0);
+    a->link.conn = NULL;
+    link_down(&a->link.frames);
+    if (a->state == KEELD_JOINING && !a->link.joined && !is_refusal(why) && ++a->link.tries < CONNECT_TRIES) {
+        uv_timer_start(&a->link.again, again_passed, CONNECT_AGAIN_MS, 0);
         return;
     }
     log_error("node %d: no launcher at %s: %s", a->launch.node, c->peer, why);
@@ -314,12 +314,12 @@ static const struct conn_events resume_events = {resume_open, resume_frame, resu
 static void return_open(struct pm_conn *c)
 {
     struct keeld *a = c->user;
-    a->resuming = NULL;
-    a->run = c;
+    a->link.resuming = NULL;
+    a->link.conn = c;
     conn_local_host(c, a->self_host, sizeof a->self_host);
-    if (!a->joined)
+    if (!a->link.joined)
         keeld_log_capture(a);
-    a->joined = true;
+    a->link.joined = true;
     keeld_return_ask(a, c);
 }
 
@@ -336,35 +336,35 @@ static void does_not_return(struct keeld *a, const char *why)
 static void return_lost(struct pm_conn *c, const char *why)
 {
     struct keeld *a = c->user;
-    bool was_open = c == a->run;
+    bool was_open = c == a->link.conn;
     if (was_open && a->state >= KEELD_RUNNING && a->ran) {
         cut(a, why);
         return;
     }
-    a->run = a->resuming = NULL;
-    link_down(&a->link);
-    a->refusals = !was_open && is_refusal(why) ? a->refusals + 1 : 0;
+    a->link.conn = a->link.resuming = NULL;
+    link_down(&a->link.frames);
+    a->link.refusals = !was_open && is_refusal(why) ? a->link.refusals + 1 : 0;
     if (a->state != KEELD_JOINING)
         does_not_return(a, "keelrun was lost while it began");
-    else if (a->refusals >= REFUSALS)
+    else if (a->link.refusals >= REFUSALS)
         does_not_return(a, "keelrun has ended");
     else
-        uv_timer_start(&a->again, again_passed, a->refusals ? REFUSED_AGAIN_MS : RESUME_AGAIN_MS, 0);
+        uv_timer_start(&a->link.again, again_passed, a->link.refusals ? REFUSED_AGAIN_MS : RESUME_AGAIN_MS, 0);
 }
 
 static const struct conn_events return_events = {return_open, first_frame, return_lost};
 
 void keeld_link_begin(struct keeld *a)
 {
-    link_init(&a->link, send_now, a);
-    uv_timer_init(&a->loop, &a->again);
-    uv_timer_init(&a->loop, &a->patience);
-    a->again.data = a->patience.data = a;
-    a->gone = a->launch.join;
-    a->outside = -1;
-    if (a->gone)
+    link_init(&a->link.frames, send_now, a);
+    uv_timer_init(&a->loop, &a->link.again);
+    uv_timer_init(&a->loop, &a->link.patience);
+    a->link.again.data = a->link.patience.data = a;
+    a->link.gone = a->launch.join;
+    a->link.outside = -1;
+    if (a->link.gone)
         return;
-    a->outside = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+    a->link.outside = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
     if (!a->launch.back) {
         connect_first(a);
         return;

@@ -13,7 +13,7 @@ static void log_ready(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf);
 
 void keeld_output_init(struct keeld *a)
 {
-    a->window[0] = a->window[1] = OUTPUT_WINDOW;
+    a->output.window[0] = a->output.window[1] = OUTPUT_WINDOW;
 }
 
 /* Read what may be sent, and nothing else. */
@@ -21,25 +21,25 @@ static void apply(struct keeld *a, int stream)
 {
     bool closed = keeld_output_closed(a, stream);
     keeld_ranks_pause(a, stream, closed);
-    if (stream == 0 || !a->log_pipe.loop)
+    if (stream == 0 || !a->output.log_pipe.loop)
         return;
     if (closed)
-        uv_read_stop((uv_stream_t *)&a->log_pipe);
+        uv_read_stop((uv_stream_t *)&a->output.log_pipe);
     else
-        uv_read_start((uv_stream_t *)&a->log_pipe, log_alloc, log_ready);
+        uv_read_start((uv_stream_t *)&a->output.log_pipe, log_alloc, log_ready);
 }
 
 static void give(struct keeld *a, int stream, long long count)
 {
     bool was_closed = keeld_output_closed(a, stream);
-    a->window[stream] += count;
+    a->output.window[stream] += count;
     if (was_closed && !keeld_output_closed(a, stream))
         apply(a, stream);
 }
 
 bool keeld_output_closed(const struct keeld *a, int stream)
 {
-    return !a->gone && !a->given_up && a->window[stream] <= 0;
+    return !a->link.gone && !a->link.given_up && a->output.window[stream] <= 0;
 }
 
 void keeld_output_widen(struct keeld *a, int window)
@@ -69,14 +69,14 @@ void keeld_output(struct keeld *a, int rank, int stream, const uint8_t *lines, s
     put_u32(p + 8, (uint32_t)stream);
     memcpy(p + OUTPUT_HEADER, lines, len);
     frame.len = OUTPUT_HEADER + len;
-    backlog_add(&a->backlog, frame.data, frame.len);
+    backlog_add(&a->output.backlog, frame.data, frame.len);
     keeld_console_output(a, frame.data, frame.len);
-    if (a->given_up) {
-        a->output_lost += len;
-    } else if (!a->gone) {
+    if (a->link.given_up) {
+        a->link.output_lost += len;
+    } else if (!a->link.gone) {
         bool was_closed = keeld_output_closed(a, stream == 2);
         keeld_link_send(a, MSG_OUTPUT, frame.data, frame.len);
-        a->window[stream == 2] -= (long long)len;
+        a->output.window[stream == 2] -= (long long)len;
         if (!was_closed && keeld_output_closed(a, stream == 2))
             apply(a, stream == 2);
     }
@@ -98,7 +98,7 @@ static void log_ready(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 {
     struct keeld *a = stream->data;
     if (n > 0)
-        lines_feed(&a->log_lines, buf->base, (size_t)n, log_emit, a);
+        lines_feed(&a->output.log_lines, buf->base, (size_t)n, log_emit, a);
     free(buf->base);
 }
 
@@ -108,10 +108,10 @@ void keeld_log_drain(struct keeld *a)
     char buffer[4096];
     uv_os_fd_t fd;
     ssize_t n;
-    if (!a->log_pipe.loop || uv_fileno((uv_handle_t *)&a->log_pipe, &fd) != 0)
+    if (!a->output.log_pipe.loop || uv_fileno((uv_handle_t *)&a->output.log_pipe, &fd) != 0)
         return;
     while ((n = read(fd, buffer, sizeof buffer)) > 0) /* libuv has made it non-blocking */
-        lines_feed(&a->log_lines, buffer, (size_t)n, log_emit, a);
+        lines_feed(&a->output.log_lines, buffer, (size_t)n, log_emit, a);
 }
 
 /* From now on our standard error goes where the ranks' output goes, no more to the stub under Hydra's proxy. */
@@ -124,9 +124,9 @@ void keeld_log_capture(struct keeld *a)
     dup2(fds[1], STDERR_FILENO);
     dup2(fds[1], STDOUT_FILENO);
     close(fds[1]);
-    uv_pipe_init(&a->loop, &a->log_pipe, 0);
-    a->log_pipe.data = a;
-    uv_pipe_open(&a->log_pipe, fds[0]);
-    uv_read_start((uv_stream_t *)&a->log_pipe, log_alloc, log_ready);
-    uv_unref((uv_handle_t *)&a->log_pipe);
+    uv_pipe_init(&a->loop, &a->output.log_pipe, 0);
+    a->output.log_pipe.data = a;
+    uv_pipe_open(&a->output.log_pipe, fds[0]);
+    uv_read_start((uv_stream_t *)&a->output.log_pipe, log_alloc, log_ready);
+    uv_unref((uv_handle_t *)&a->output.log_pipe);
 }

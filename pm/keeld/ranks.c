@@ -50,7 +50,7 @@ static void pmi_feed(struct keeld *a, struct keeld_process *e, const uint8_t *da
         int code = abort_code & 255;
         keeld_own_why(a, "rank %d on node %d aborted the job with code %d", e->p->life.rank, a->launch.node,
                       abort_code);
-        plane_stop_job(a->plane, code ? code : 1, a->own_why);
+        plane_stop_job(a->plane, code ? code : 1, a->end.own_why);
     }
 }
 
@@ -230,8 +230,8 @@ static int start_one(struct keeld *a, struct life life, bool late, char *why, si
     if (a->stopped)
         process_pass(p, SIGSTOP);
     /* only the first runner of a rank takes part in PMI: MPI has no notion of a second one */
-    a->processes[seat] =
-        (struct keeld_process){.p = p, .pmi = pmi_client_create(a->pmi, late ? -1 : life.rank), .assigned_late = late};
+    a->processes[seat] = (struct keeld_process){
+        .p = p, .pmi = pmi_client_create(a->pmi.server, late ? -1 : life.rank), .assigned_late = late};
     keeld_event(
         a, "rank_start",
         json_pack("{s:i, s:i, s:i}", "rank", life.rank, "pid", (int)p->pid, "incarnation", (int)life.incarnation));
@@ -259,7 +259,7 @@ void keeld_ranks_start(struct keeld *a)
     for (int r = 0; r < a->job.settings.ranks; r++)
         local += a->job.settings.rank_node[r] == a->launch.node;
     snprintf(kvsname, sizeof kvsname, "kvs_%016llx", (unsigned long long)a->launch.job_id);
-    a->pmi = pmi_create(a->job.settings.ranks, local, kvsname, mapping);
+    a->pmi.server = pmi_create(a->job.settings.ranks, local, kvsname, mapping);
     free(mapping);
     keeld_pmi_open(a);
     keeld_event(a, "start",
@@ -352,7 +352,7 @@ struct fault keeld_ranks_fault(const struct keeld *a)
         if (a->processes[i].own_fault && !again)
             return (struct fault){p->life.rank, signal_of(&a->processes[i]), p->life.incarnation > 0};
     }
-    return a->fault;
+    return a->end.fault;
 }
 
 /* ---- all of them ---- */
@@ -409,9 +409,9 @@ void keeld_ranks_pause(struct keeld *a, int stream, bool pause)
 
 void keeld_ranks_pmi_release(struct keeld *a, const json_t *kvs)
 {
-    if (!a->pmi)
+    if (!a->pmi.server)
         return;
-    pmi_release(a->pmi, kvs);
+    pmi_release(a->pmi.server, kvs);
     for (int i = 0; i < a->process_count; i++)
         if (a->processes[i].pmi && pmi_client_release(a->processes[i].pmi))
             process_write_pmi(a->processes[i].p, (const uint8_t *)pmi_barrier_out, strlen(pmi_barrier_out));
@@ -433,7 +433,7 @@ static bool stays(void *user, pid_t pid)
 {
     const struct keeld *a = user;
     if (!a->ran)
-        return start_is_agents(pid) || (!a->departing && is_waited_for(user, pid));
+        return start_is_agents(pid) || (!a->end.departing && is_waited_for(user, pid));
     return is_waited_for(user, pid) || start_is_of(pid);
 }
 
@@ -450,5 +450,5 @@ void keeld_ranks_free(struct keeld *a)
     for (int i = 0; i < a->process_count; i++)
         pmi_client_destroy(a->processes[i].pmi);
     free(a->processes);
-    pmi_destroy(a->pmi);
+    pmi_destroy(a->pmi.server);
 }

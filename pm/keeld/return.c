@@ -34,7 +34,7 @@ enum {
 /* A keelrun that has probably ended, which a cut keeps us from hearing for certain, is not waited for. */
 bool keeld_return_may(const struct keeld *a)
 {
-    bool there = !a->gone && !a->ended;
+    bool there = !a->link.gone && !a->link.ended;
     return a->state == KEELD_RUNNING && !a->launch.join && there && a->job.settings.room > 0;
 }
 
@@ -51,7 +51,7 @@ void keeld_return_begin(struct keeld *a)
 {
     FAULT_POINT("return.out");
     a->state = KEELD_OUT;
-    uv_timer_start(&a->grace, stays_behind, GONE_MS, 0);
+    uv_timer_start(&a->end.grace, stays_behind, GONE_MS, 0);
     if (keeld_ranks_gone(a))
         keeld_return_processes_gone(a);
 }
@@ -61,7 +61,7 @@ static void leave_when_said(uv_timer_t *timer)
     struct keeld *a = timer->data;
     if (a->state != KEELD_OUT)
         return; /* the job ends */
-    if (a->run && !conn_delivered(a->run) && uv_now(&a->loop) - a->over_ms < SAID_MS) {
+    if (a->link.conn && !conn_delivered(a->link.conn) && uv_now(&a->loop) - a->link.over_ms < SAID_MS) {
         uv_timer_start(timer, leave_when_said, LOOK_MS, 0);
         return;
     }
@@ -75,8 +75,8 @@ void keeld_return_processes_gone(struct keeld *a)
     keeld_ranks_orphans(a, true);
     keeld_event(a, "put_out", NULL);
     keeld_log_drain(a);
-    a->over_ms = uv_now(&a->loop);
-    leave_when_said(&a->grace);
+    a->link.over_ms = uv_now(&a->loop);
+    leave_when_said(&a->end.grace);
 }
 
 int keeld_return_leave(struct keeld *a)
@@ -99,9 +99,9 @@ int keeld_return_leave(struct keeld *a)
     ssize_t written = write(fds[1], l, sizeof *l); /* a pipe holds more */
     secret_free(l, sizeof *l);
     close(fds[1]);
-    if (a->outside >= 0) { /* nobody reads our own pipe any more */
-        dup2(a->outside, STDOUT_FILENO);
-        dup2(a->outside, STDERR_FILENO);
+    if (a->link.outside >= 0) { /* nobody reads our own pipe any more */
+        dup2(a->link.outside, STDOUT_FILENO);
+        dup2(a->link.outside, STDERR_FILENO);
     }
     if (written == (ssize_t)sizeof *l)
         return fds[0];
