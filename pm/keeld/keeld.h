@@ -144,22 +144,49 @@ uv_poll_t *keeld_watch(struct keeld *a, int fd, uv_poll_cb ready);
 /* NULL is allowed. Before fd is closed. */
 void keeld_unwatch(uv_poll_t *watch);
 void keeld_event(struct keeld *a, const char *event, json_t *members); /* takes members; may be NULL */
-/* This node cannot take part: tell keelrun and end. */
-void keeld_fail(struct keeld *a, int code, const char *why);
 /* MSG_STOP, from keelrun or keelctl. */
 void keeld_stop(struct keeld *a, const json_t *m);
+/* A message of keelrun's. */
+void keeld_run_frame(struct keeld *a, uint8_t type, const uint8_t *body, size_t len);
+
+/* config.c */
+/* MSG_CONFIG, which may come again before the start. */
+void keeld_config_take(struct keeld *a, const json_t *m);
+/* MSG_MEET: a node that comes later is there. */
+void keeld_config_meet(struct keeld *a, const json_t *m);
+void keeld_config_free(struct keeld_job *job);
+void keeld_view_free(struct keeld_view *v);
+/* The job is known: open memory and transport, and say so. */
+void keeld_configure(struct keeld *a);
+/* All nodes are known: the list has what each has said, in their order; peers their hosts and ports. */
+void keeld_start(struct keeld *a, const json_t *list, const json_t *peers);
+
+/* plane.c: opens it; blob is what other nodes are to know. False: it has been told that this node cannot take part. */
+bool keeld_plane_open(struct keeld *a, struct plane_blob *blob);
+
+/* end.c */
+/* This node cannot take part: tell keelrun and end. */
+void keeld_fail(struct keeld *a, int code, const char *why);
 /* What ended the job, known here only. The first one counts. */
 void keeld_own_why(struct keeld *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* One of the mpiexec that we ran has ended. */
-void keeld_starts_ended(struct keeld *a);
+/* End the local processes: hard at once, else with a grace. */
+void keeld_end(struct keeld *a, int code, const char *why, bool hard);
 /* All processes of the node, now. */
 void keeld_kill_all(struct keeld *a);
 void keeld_processes_gone(struct keeld *a);
-
+/* One of the mpiexec that we ran has ended. */
+void keeld_starts_ended(struct keeld *a);
 /* In order: when the mpiexec that we run have ended. */
 void keeld_depart(struct keeld *a, int exit_code);
-/* A message of keelrun's. */
-void keeld_run_frame(struct keeld *a, uint8_t type, const uint8_t *body, size_t len);
+/* At once. */
+void keeld_leave(struct keeld *a, int exit_code);
+
+/* ranks_env.c: strings and list are the caller's to free. */
+struct env_list {
+    char **list;
+    size_t count;
+};
+struct env_list keeld_rank_env(const struct keeld *a, int rank);
 
 /* ranks.c */
 void keeld_ranks_start(struct keeld *a);
@@ -184,12 +211,6 @@ void keeld_ranks_free(struct keeld *a);
 
 /* A process of this rank that is there already, as the next seat. NULL: it has ended. The lifeline is ours then. */
 struct process *keeld_ranks_adopt(struct keeld *a, int rank, pid_t pid, int lifeline);
-
-/* keeld.c, for join.c */
-/* The job is known: open memory and transport, and say so. */
-void keeld_configure(struct keeld *a);
-/* All nodes are known: the list has what each has said, in their order; peers their hosts and ports. */
-void keeld_start(struct keeld *a, const json_t *list, const json_t *peers);
 
 /* join.c: a node whose processes keelrun did not start */
 void keeld_join_begin(struct keeld *a);

@@ -10,7 +10,6 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -112,71 +111,6 @@ static void on_drained(struct process *p)
 
 /* ---- start ---- */
 
-struct env_list {
-    char **list;
-    size_t count;
-};
-
-static void env_set(struct env_list *env, const char *name, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-static void env_set(struct env_list *env, const char *name, const char *fmt, ...)
-{
-    char value[160];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(value, sizeof value, fmt, ap);
-    va_end(ap);
-    env->list = realloc(env->list, (env->count + 2) * sizeof *env->list);
-    if (!env->list)
-        abort();
-    env->list[env->count++] = pm_printf("%s=%s", name, value);
-    env->list[env->count] = NULL;
-}
-
-static bool belongs_to_launcher(const char *variable)
-{
-    static const char *const prefixes[] = {"PMI_",       "PMIX_",      "HYDI_",        "HYDRA_",
-                                           "MPI_LOCAL",  "KEEL_FD=",   "KEEL_LAUNCH=", "KEEL_RANK=",
-                                           "KEEL_SIZE=", "KEEL_NODE=", "KEEL_JOB=",    "KEEL_ON_FAILURE="};
-    for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++)
-        if (strncmp(variable, prefixes[i], strlen(prefixes[i])) == 0)
-            return true;
-    return false;
-}
-
-static struct env_list rank_env(const struct keeld *a, int rank)
-{
-    struct env_list env = {0};
-    int local = 0, before = 0;
-    for (int r = 0; r < a->job.settings.ranks; r++) {
-        local += a->job.settings.rank_node[r] == a->launch.node;
-        before += a->job.settings.rank_node[r] == a->launch.node && r < rank;
-    }
-    for (size_t i = 0; a->job.env[i]; i++)
-        if (!belongs_to_launcher(a->job.env[i])) {
-            char *eq = strchr(a->job.env[i], '=');
-            if (!eq)
-                continue;
-            env.list = realloc(env.list, (env.count + 2) * sizeof *env.list);
-            if (!env.list)
-                abort();
-            env.list[env.count++] = pm_strdup(a->job.env[i]);
-            env.list[env.count] = NULL;
-        }
-    env_set(&env, "KEEL_JOB", "%016llx", (unsigned long long)a->launch.job_id);
-    env_set(&env, "KEEL_NODE", "%d", a->launch.node);
-    env_set(&env, "KEEL_SIZE", "%d", a->job.settings.ranks);
-    if (a->job.settings.degrade_asked)
-        env_set(&env, "KEEL_ON_FAILURE", "degrade");
-    /* A standby learns its rank from keel_init; its PMI requests wait, so that an MPI program waits too. */
-    if (rank >= 0)
-        env_set(&env, "KEEL_RANK", "%d", rank);
-    env_set(&env, "PMI_RANK", "%d", rank >= 0 ? rank : 0);
-    env_set(&env, "PMI_SIZE", "%d", a->job.settings.ranks);
-    env_set(&env, "MPI_LOCALNRANKS", "%d", local);
-    env_set(&env, "MPI_LOCALRANKID", "%d", before);
-    return env;
-}
-
 static const struct process_events events = {on_output, on_pmi, on_stdin_taken, on_exited, on_drained};
 
 static int next_seat(struct keeld *a, struct process *p, struct life life)
@@ -202,7 +136,7 @@ struct process *keeld_ranks_adopt(struct keeld *a, int rank, pid_t pid, int life
 /* Returns the errno of a failure, described in why. */
 static int start_one(struct keeld *a, struct life life, bool late, char *why, size_t why_size)
 {
-    struct env_list env = rank_env(a, life.rank);
+    struct env_list env = keeld_rank_env(a, life.rank);
     struct process_spec spec = {.argv = a->job.argv,
                                 .env = env.list,
                                 .cwd = a->job.cwd,

@@ -1,0 +1,163 @@
+/* The plane behind the process half: what it says, and the view that it brings. */
+#include "pm/keeld/keeld.h"
+
+#include "pm/wire/codec.h"
+#include "runtime/base/fault.h"
+#include "runtime/base/log.h"
+#include "runtime/base/refusal.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void plane_assigned(void *user, int seat, struct life life)
+{
+    keeld_ranks_assigned(user, seat, life);
+}
+
+static void plane_respawn(void *user, struct life life)
+{
+    struct keeld *a = user;
+    if (a->state == KEELD_RUNNING && !keeld_kind_holds(a, life))
+        keeld_ranks_respawn(a, life);
+}
+
+static void plane_here(void *user)
+{
+    struct keeld *a = user;
+    if (a->here)
+        return;
+    a->here = true;
+    keeld_kind_is_keels(a);
+    keeld_link_send(a, MSG_HERE, NULL, 0);
+}
+
+static void plane_hidden_death(void *user, int seat, int pid, int signal)
+{
+    keeld_ranks_hidden_death(user, seat, pid, signal);
+}
+
+static void plane_plain_death(void *user, int seat)
+{
+    keeld_ranks_plain_death(user, seat);
+}
+
+static void view_take(struct keeld_view *v, const struct job_settings *s, uint64_t epoch, const int *rank_node,
+                      const bool *node_alive)
+{
+    int total = settings_ids(s);
+    v->epoch = epoch;
+    memcpy(v->rank_node, rank_node, (size_t)s->ranks * sizeof *rank_node);
+    memcpy(v->alive, node_alive, (size_t)total * sizeof *node_alive);
+    for (int i = v->born; i < total; i++)
+        if (node_alive[i]) {
+            v->born = i + 1;
+            FAULT_POINT("view.born");
+        }
+}
+
+static void plane_view(void *user, uint64_t epoch, const int *rank_node, const bool *node_alive, bool by_loss)
+{
+    struct keeld *a = user;
+    int total = settings_ids(&a->job.settings);
+    if (a->state != KEELD_RUNNING)
+        return;
+    keeld_kind_view(a, rank_node, node_alive);
+    view_take(&a->view, &a->job.settings, epoch, rank_node, node_alive);
+    keeld_pmi_view(a);
+    if (by_loss) /* keelrun would say who goes on where; the end of the job says it all */
+        return;
+    json_t *alive = json_array();
+    for (int i = 0; i < total; i++)
+        json_array_append_new(alive, json_boolean(node_alive[i]));
+    keeld_link_send_json(a, MSG_VIEW,
+                         json_pack("{s:I, s:o, s:o}", "epoch", (json_int_t)epoch, "rank_node",
+                                   codec_ints(rank_node, a->job.settings.ranks), "alive", alive));
+}
+
+static void plane_over(void *user, int code, const char *why)
+{
+    keeld_end(user, code, why, false);
+}
+
+static void plane_fatal(void *user, const char *why, bool out)
+{
+    struct keeld *a = user;
+    bool returns = out && keeld_return_may(a);
+    log_error("this node %s: %s", returns ? "gives up its ranks and its memory" : "ends", why);
+    keeld_kill_all(a);
+    if (returns)
+        keeld_return_begin(a);
+    else
+        keeld_leave(a, 1);
+}
+
+static void plane_event(void *user, const char *json)
+{
+    struct keeld *a = user;
+    /* once the job is over nodes go one by one, which is no failure */
+    if (a->state == KEELD_RUNNING)
+        keeld_link_send(a, MSG_EVENT, json, strlen(json));
+}
+
+static void plane_verified(void *user, uint64_t id, const char *json)
+{
+    keeld_console_verified(user, id, json);
+}
+
+static void plane_waits(void *user, const char *members)
+{
+    keeld_waits_changed(user, members);
+}
+
+static void plane_woken(uv_poll_t *handle, int status, int events)
+{
+    struct keeld *a = handle->data;
+    (void)events;
+    if (status == 0)
+        plane_dispatch(a->plane);
+}
+
+/* What is missing here becomes the one line that keelrun says of the job; all other nodes may miss the same. */
+static void plane_not_opened(struct keeld *a, keel_status status, const char *error)
+{
+    char why[600], text[REFUSAL_MAX];
+    if (error[0])
+        snprintf(why, sizeof why, "node %d: %s", a->launch.node, error);
+    else
+        snprintf(why, sizeof why, "node %d: its memory and transport could not be set up: %s", a->launch.node,
+                 refusal_text(status, text));
+    keeld_fail(a, 1, why);
+}
+
+bool keeld_plane_open(struct keeld *a, struct plane_blob *blob)
+{
+    char error[300];
+    struct plane_config config = {.job_id = a->launch.job_id,
+                                  .node = a->launch.node,
+                                  .host = a->self_host,
+                                  .settings = &a->job.settings,
+                                  .secret = a->job.secret,
+                                  .was = a->launch.back ? a->launch.back->node + 1 : 0,
+                                  .sponsor = a->job.sponsor};
+    struct plane_callbacks callbacks = {.user = a,
+                                        .assigned = plane_assigned,
+                                        .respawn = plane_respawn,
+                                        .here = plane_here,
+                                        .hidden_death = plane_hidden_death,
+                                        .plain_death = plane_plain_death,
+                                        .view = plane_view,
+                                        .job_over = plane_over,
+                                        .fatal = plane_fatal,
+                                        .event = plane_event,
+                                        .verified = plane_verified,
+                                        .waits = plane_waits};
+    log_keep_errors(error, sizeof error);
+    keel_status status = plane_create(&config, &callbacks, &a->plane, blob);
+    log_keep_errors(NULL, 0);
+    if (status != KEEL_OK) {
+        plane_not_opened(a, status, error);
+        return false;
+    }
+    a->plane_wake = keeld_watch(a, plane_wake_fd(a->plane), plane_woken);
+    return true;
+}
