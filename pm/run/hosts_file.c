@@ -1,4 +1,4 @@
-/* Hosts as files and batch systems name them. */
+/* Hosts as files and batch systems name them. Pure. */
 #include "pm/run/hosts_read.h"
 
 #include <ctype.h>

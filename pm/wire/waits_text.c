@@ -1,4 +1,4 @@
-/* What is said of waits. */
+/* What is said of waits. Pure. */
 #include "pm/wire/waits_parts.h"
 
 #include <stdarg.h>

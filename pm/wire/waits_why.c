@@ -1,4 +1,4 @@
-/* Why a rank waits: along the chain of those that wait for each other. */
+/* Why a rank waits: along the chain of those that wait for each other. Pure. */
 #include "pm/wire/waits_parts.h"
 
 #include <string.h>
