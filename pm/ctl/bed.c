@@ -1,11 +1,11 @@
 /* keelctl bed: the link of a node of a netns bed. */
 #include "pm/bed/bed.h"
 #include "pm/ctl/ask.h"
+#include "pm/ctl/job_status.h"
 #include "pm/ctl/verb.h"
 #include "pm/wire/quit.h"
 #include "runtime/base/clock.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -38,7 +38,9 @@ int verb_bed(const struct job_agents *job, const struct request *r)
     bed_netns_name(job->id, place, name, sizeof name);
     if (bed_netns_link(job->id, place, up) != 0)
         pm_quit(1, "the link of node %s, namespace %s, cannot be changed", node, name);
-    printf("{\"t_ns\":%" PRIu64 ",\"node\":%s,\"link\":\"%s\",\"namespace\":\"%s\"}\n", now, node, up ? "up" : "down",
-           name);
+    json_t *told = json_pack("{s:I, s:i, s:s, s:s}", "t_ns", (json_int_t)now, "node", node_number(node), "link",
+                             up ? "up" : "down", "namespace", name);
+    show_json(told);
+    json_decref(told);
     return 0;
 }
