@@ -59,10 +59,11 @@ static bool is_root(const struct member *m, enum round_phase phase)
 
 static void start_collect(struct member *m)
 {
-    uint64_t highest = m->promised > m->seen_ballot ? m->promised : m->seen_ballot;
-    m->promised = m->seen_ballot = ((highest >> BALLOT_BITS) + 1) << BALLOT_BITS | (uint64_t)m->p.self;
-    m->leading = m->collected = m->bound = false;
-    round_start(m, PHASE_COLLECT, m->epoch + 1, NULL, 0);
+    struct agreement *ag = &m->agreement;
+    uint64_t highest = ag->promised > ag->seen_ballot ? ag->promised : ag->seen_ballot;
+    ag->promised = ag->seen_ballot = ((highest >> BALLOT_BITS) + 1) << BALLOT_BITS | (uint64_t)m->p.self;
+    ag->leading = ag->collected = ag->bound = false;
+    round_start(m, PHASE_COLLECT, m->ledger.epoch + 1, NULL, 0);
 }
 
 /* With a ballot of its own, for a tree without those that have died meanwhile. What somebody has accepted is proposed again. */
@@ -122,10 +123,12 @@ static bool leaves_out_silent(const struct member *m)
 
 void agreement_pump(struct member *m)
 {
+    struct ledger *l = &m->ledger;
+    struct agreement *ag = &m->agreement;
     if (agreement_coordinator(m) != m->p.self || m->halted)
         return;
-    if (!m->leading) {
-        if (!is_root(m, PHASE_COLLECT) && m->t >= m->next_collect)
+    if (!ag->leading) {
+        if (!is_root(m, PHASE_COLLECT) && m->t >= ag->next_collect)
             start_collect(m);
         return;
     }
@@ -133,15 +136,15 @@ void agreement_pump(struct member *m)
         return;
     struct batch b;
     if (make_batch(m, &b)) {
-        if ((leaves_out_silent(m) && !m->collected) || m->newborn) {
+        if ((leaves_out_silent(m) && !ag->collected) || ag->newborn) {
             start_collect(m);
             return;
         }
-        m->collected = false;
-        round_start(m, PHASE_PREPARE, m->epoch + 1, &b, 0);
-    } else if (m->settled < m->epoch && !is_root(m, PHASE_COMMIT)) {
-        const struct log_entry *e = m->log[m->epoch - 1];
-        round_start(m, PHASE_COMMIT, m->epoch, &e->batch, e->max_value);
+        ag->collected = false;
+        round_start(m, PHASE_PREPARE, l->epoch + 1, &b, 0);
+    } else if (l->settled < l->epoch && !is_root(m, PHASE_COMMIT)) {
+        const struct log_entry *e = l->log[l->epoch - 1];
+        round_start(m, PHASE_COMMIT, l->epoch, &e->batch, e->max_value);
     }
 }
 
@@ -179,6 +182,7 @@ static bool batch_admissible(const struct member *m, const struct batch *batch)
  * settling waits for the view without them. */
 void agreement_round_complete(struct member *m)
 {
+    struct agreement *ag = &m->agreement;
     struct round *r = &m->round;
     struct batch batch = r->phase == PHASE_COLLECT ? r->best : r->batch;
     uint64_t index = r->index, value = r->value, best_value = r->best_value;
@@ -187,23 +191,23 @@ void agreement_round_complete(struct member *m)
     round_cancel(m);
     switch (phase) {
     case PHASE_COLLECT:
-        m->leading = m->collected = true;
-        m->newborn = false;
-        m->collect_attempts = 0;
+        ag->leading = ag->collected = true;
+        ag->newborn = false;
+        ag->collect_attempts = 0;
         if (everybody)
             agreement_settle(m, index - 1);
         if (had && !m->halted && batch_admissible(m, &batch)) {
-            m->bound = true;
-            m->bound_value = best_value;
+            ag->bound = true;
+            ag->bound_value = best_value;
             round_start(m, PHASE_PREPARE, index, &batch, 0);
         } else if (had && !m->halted) { /* begun by a quorum that is not ours: collect again, later */
-            m->leading = false;
-            m->next_collect = m->t + m->p.rto_max_ns;
+            ag->leading = false;
+            ag->next_collect = m->t + m->p.rto_max_ns;
             detector_no_quorum(m);
         }
         break;
     case PHASE_PREPARE:
-        round_start(m, PHASE_ACCEPT, index, &batch, m->bound ? m->bound_value : value);
+        round_start(m, PHASE_ACCEPT, index, &batch, ag->bound ? ag->bound_value : value);
         break;
     case PHASE_ACCEPT:
         round_start(m, PHASE_COMMIT, index, &batch, value);
@@ -235,57 +239,60 @@ void agreement_deaths_changed(struct member *m, bool own)
 /* Somebody promised a higher ballot than ours: let it try, then try again. */
 static void step_down(struct member *m, uint64_t ballot)
 {
-    if (ballot > m->seen_ballot)
-        m->seen_ballot = ballot;
-    if (ballot <= m->promised)
+    struct agreement *ag = &m->agreement;
+    if (ballot > ag->seen_ballot)
+        ag->seen_ballot = ballot;
+    if (ballot <= ag->promised)
         return;
     if (m->round.root == m->p.self)
         round_cancel(m);
-    m->leading = false;
-    if (m->collect_attempts < 5)
-        m->collect_attempts++;
-    uint64_t span = m->p.rto_ns << m->collect_attempts;
-    m->next_collect = m->t + m->p.rto_ns + rng_below(&m->rng, span);
+    ag->leading = false;
+    if (ag->collect_attempts < 5)
+        ag->collect_attempts++;
+    uint64_t span = m->p.rto_ns << ag->collect_attempts;
+    ag->next_collect = m->t + m->p.rto_ns + rng_below(&m->rng, span);
 }
 
 /* ------------------------------------------------------------------------------------------------ messages */
 
 static void send_nack(struct member *m, int to)
 {
-    struct datagram nack = {.type = DATAGRAM_NACK, .ballot = m->promised};
+    struct datagram nack = {.type = DATAGRAM_NACK, .ballot = m->agreement.promised};
     if (!m->halted)
         member_post(m, to, &nack);
 }
 
 static void take_round(struct member *m, const struct datagram *msg)
 {
+    struct ledger *l = &m->ledger;
+    struct agreement *ag = &m->agreement;
     if (msg->phase == PHASE_COMMIT || msg->phase == PHASE_SETTLE) {
         /* a decision is a fact whatever was promised since */
-        if (msg->index > m->epoch + (msg->phase == PHASE_COMMIT))
+        if (msg->index > l->epoch + (msg->phase == PHASE_COMMIT))
             agreement_behind(m, msg->src);
-        else if (msg->ballot >= m->promised)
+        else if (msg->ballot >= ag->promised)
             round_join(m, msg);
-        else if (msg->phase == PHASE_COMMIT && msg->index == m->epoch + 1)
+        else if (msg->phase == PHASE_COMMIT && msg->index == l->epoch + 1)
             agreement_commit(m, &msg->batch, msg->value);
-        if (msg->ballot < m->promised)
+        if (msg->ballot < ag->promised)
             send_nack(m, msg->root);
         return;
     }
-    if (msg->ballot < m->promised) {
+    if (msg->ballot < ag->promised) {
         send_nack(m, msg->root);
         return;
     }
-    if (msg->index <= m->epoch) {
+    if (msg->index <= l->epoch) {
         ledger_send(m, msg->root, msg->index);
         return;
     }
-    if (msg->index > m->epoch + 1) {
+    if (msg->index > l->epoch + 1) {
         agreement_behind(m, msg->src);
         return;
     }
-    if (msg->ballot > m->promised) {
+    if (msg->ballot > ag->promised) {
         step_down(m, msg->ballot);
-        m->promised = msg->ballot;
+        ag->promised = msg->ballot;
     }
     round_join(m, msg);
 }
@@ -326,7 +333,7 @@ void agreement_receive(struct member *m, const struct datagram *msg)
 static void undeclared_tick(struct member *m)
 {
     uint64_t started = m->created + m->p.startup_ns + m->p.limit_ns;
-    if (!m->n_deaths || m->has_proposal || m->report.taken || m->t < started)
+    if (!m->n_deaths || m->proposal.open || m->report.taken || m->t < started)
         m->undeclared_since = m->t;
     else if (m->t - m->undeclared_since >= UNDECLARED_LIMITS * later(m->p.limit_ns, m->p.answer_ns))
         member_halt(m, "no quorum shares its verdicts");
@@ -345,13 +352,14 @@ void agreement_tick(struct member *m)
 
 uint64_t agreement_deadline(const struct member *m)
 {
+    const struct agreement *ag = &m->agreement;
     uint64_t d = m->round.phase != PHASE_NONE ? m->round.next_resend : NEVER;
     int coordinator = agreement_coordinator(m);
     if (report_deadline(m) < d)
         d = report_deadline(m);
     if (poll_deadline(m) < d)
         d = poll_deadline(m);
-    if (coordinator == m->p.self && !m->leading && !is_root(m, PHASE_COLLECT) && m->next_collect < d)
-        d = m->next_collect;
+    if (coordinator == m->p.self && !ag->leading && !is_root(m, PHASE_COLLECT) && ag->next_collect < d)
+        d = ag->next_collect;
     return d;
 }

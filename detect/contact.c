@@ -96,7 +96,7 @@ static void tell_cut_off(struct member *m, uint64_t end)
     m->contact.cut_told = true;
     struct member_report r = {.kind = MEMBER_REPORT_CUT_OFF,
                               .node = m->p.self,
-                              .epoch = m->epoch,
+                              .epoch = m->ledger.epoch,
                               .now_ns = m->now,
                               .text = "too few of the others are heard",
                               .limit_ns = end > m->t ? end - m->t : 0};
@@ -183,7 +183,8 @@ void contact_tick(struct member *m)
         c->active = false;
         c->passed_at = m->t;
         if (m->contact.cut_told)
-            member_note(m, MEMBER_REPORT_IN_TOUCH, m->p.self, MEMBER_ALIVE, m->epoch, "enough of the others are heard");
+            member_note(m, MEMBER_REPORT_IN_TOUCH, m->p.self, MEMBER_ALIVE, m->ledger.epoch,
+                        "enough of the others are heard");
         m->contact.cut_told = false;
         return;
     }

@@ -88,13 +88,13 @@ static void set_state(struct member *m, struct target *tg, enum target_state to,
         tg->agent_told = false;
         tg->how_told = 0;
         linkmap_doubted(m, tg->node);
-        member_note(m, MEMBER_REPORT_SUSPECT, tg->node, MEMBER_ALIVE, m->epoch, text);
+        member_note(m, MEMBER_REPORT_SUSPECT, tg->node, MEMBER_ALIVE, m->ledger.epoch, text);
     } else if (to == TARGET_BEYOND) {
         linkmap_broken(m, tg->node);
     } else if (to == TARGET_ANSWERS && from != TARGET_CHECK) {
         tg->n_voters = tg->n_mute = 0;
         tg->majority_unreached = 0;
-        member_note(m, MEMBER_REPORT_CLEARED, tg->node, MEMBER_ALIVE, m->epoch, text);
+        member_note(m, MEMBER_REPORT_CLEARED, tg->node, MEMBER_ALIVE, m->ledger.epoch, text);
     } else if (to == TARGET_CHECK) {
         tg->ping_gap = CHECK_GAP_MIN;
     }
@@ -364,7 +364,7 @@ void detector_adopt_death(struct member *m, int node, enum member_evidence evide
     else
         m->n_uncertain += !known && !was_certain;
     detector_forget(m, node);
-    member_note(m, MEMBER_REPORT_VERDICT, node, evidence, m->epoch, text);
+    member_note(m, MEMBER_REPORT_VERDICT, node, evidence, m->ledger.epoch, text);
     if (!known)
         detector_rewatch(m);
     agreement_deaths_changed(m, finder == m->p.self);
@@ -493,7 +493,7 @@ static void note_agent(struct member *m, struct target *tg)
     if (tg->agent_told || tg->last_kernel <= tg->since || since(m, tg->since) < m->p.late_ns / 4)
         return;
     tg->agent_told = true;
-    member_note(m, MEMBER_REPORT_AGENT, tg->node, MEMBER_ALIVE, m->epoch, NULL);
+    member_note(m, MEMBER_REPORT_AGENT, tg->node, MEMBER_ALIVE, m->ledger.epoch, NULL);
 }
 
 /* Others hear it, and we have not for as long: no link is broken because they were the first to hear one that goes on. */

@@ -98,11 +98,11 @@ void join_receive(struct member *m, const struct datagram *msg)
         ledger_take(m, msg);
     else if (msg->type == DATAGRAM_FETCH && msg->index > 0) /* that one is behind us, and we said so */
         ledger_send(m, msg->src, msg->index);
-    else if (msg->type == DATAGRAM_ROUND && msg->phase == PHASE_COMMIT && msg->index == m->epoch + 1)
+    else if (msg->type == DATAGRAM_ROUND && msg->phase == PHASE_COMMIT && msg->index == m->ledger.epoch + 1)
         agreement_receive(m, msg);
     if (m->halted || j->born)
         return;
-    if (msg->epoch > m->epoch)
+    if (msg->epoch > m->ledger.epoch)
         agreement_behind(m, msg->src);
     else if (msg->type == DATAGRAM_LOG)
         j->next = m->t; /* it has all: now the birth */
@@ -146,14 +146,14 @@ void join_stranger(struct member *m, const struct datagram *msg)
     if (msg->type == DATAGRAM_JOIN) {
         struct datagram pong = {.type = DATAGRAM_PONG, .nonce = msg->nonce};
         member_post(m, msg->src, &pong);
-        if (msg->epoch < m->epoch)
+        if (msg->epoch < m->ledger.epoch)
             ledger_send(m, msg->src, msg->epoch + 1);
         else
             order(m, msg->src, (uint32_t)msg->value, msg->root);
     } else if (msg->type == DATAGRAM_FETCH && msg->index > 0) {
         ledger_send(m, msg->src, msg->index);
     }
-    if (msg->epoch > m->epoch)
+    if (msg->epoch > m->ledger.epoch)
         agreement_behind(m, msg->src);
 }
 
@@ -166,10 +166,10 @@ void join_bear(struct member *m, const struct view_event *e)
         return;
     }
     m->next_id = node + 1;
-    m->newborn = true;
+    m->agreement.newborn = true;
     if (node == m->p.self)
         m->joining.born = true;
     if (m->ops.born)
         m->ops.born(m->ops.user, node, e->b);
-    member_note(m, MEMBER_REPORT_BORN, node, MEMBER_ALIVE, m->epoch, "joins");
+    member_note(m, MEMBER_REPORT_BORN, node, MEMBER_ALIVE, m->ledger.epoch, "joins");
 }

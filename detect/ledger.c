@@ -27,15 +27,15 @@ static bool same_batch(const struct batch *a, const struct batch *b)
 
 void agreement_prepare(struct member *m, const struct batch *batch)
 {
-    if (m->has_proposal && same_batch(&m->proposal, batch))
+    if (m->proposal.open && same_batch(&m->proposal.batch, batch))
         return; /* a new coordinator takes up what the old one began: our answer stands */
-    m->has_proposal = true;
-    m->proposal = *batch;
-    m->proposal_number++;
-    m->proposed_at = m->t;
-    m->prepared = false;
-    m->prepared_value = 0;
-    member_note(m, MEMBER_REPORT_PREPARE, -1, MEMBER_ALIVE, m->epoch + 1, "proposed");
+    m->proposal.open = true;
+    m->proposal.batch = *batch;
+    m->proposal.number++;
+    m->proposal.since = m->t;
+    m->proposal.prepared = false;
+    m->proposal.value = 0;
+    member_note(m, MEMBER_REPORT_PREPARE, -1, MEMBER_ALIVE, m->ledger.epoch + 1, "proposed");
     for (int i = 0; i < batch->n && !m->halted; i++) {
         const struct view_event *e = &batch->e[i].event;
         for (int node = batch_next_death(e, -1); node >= 0 && !m->halted; node = batch_next_death(e, node))
@@ -45,24 +45,24 @@ void agreement_prepare(struct member *m, const struct batch *batch)
         return;
     struct view_event events[MEMBER_EVENTS_MAX];
     int n = batch_events(batch, events);
-    m->ops.prepare(m->ops.user, m->epoch + 1, m->proposal_number, events, n);
+    m->ops.prepare(m->ops.user, m->ledger.epoch + 1, m->proposal.number, events, n);
 }
 
 void agreement_accept(struct member *m, uint64_t ballot, const struct batch *batch, uint64_t value)
 {
-    m->has_accepted = true;
-    m->accepted_ballot = ballot;
-    m->accepted = *batch;
-    m->accepted_value = value;
+    m->accepted.any = true;
+    m->accepted.ballot = ballot;
+    m->accepted.batch = *batch;
+    m->accepted.value = value;
 }
 
 void member_prepared(struct member *m, uint64_t proposal, uint64_t value, uint64_t now)
 {
     member_enter(m, now);
-    if (!m->halted && m->has_proposal && !m->prepared && proposal == m->proposal_number) {
-        m->prepared = true;
-        m->prepared_value = value;
-        if (m->round.phase == PHASE_PREPARE && m->round.index == m->epoch + 1)
+    if (!m->halted && m->proposal.open && !m->proposal.prepared && proposal == m->proposal.number) {
+        m->proposal.prepared = true;
+        m->proposal.value = value;
+        if (m->round.phase == PHASE_PREPARE && m->round.index == m->ledger.epoch + 1)
             round_self_done(m);
     }
     member_leave(m);
@@ -81,22 +81,30 @@ static void drop_pending(struct member *m)
         m->n_uncertain += !idset_has(&m->positive, m->deaths[i].node);
 }
 
-static bool log_append(struct member *m, const struct batch *batch, uint64_t max_value)
+void ledger_free(struct ledger *l)
 {
-    if (m->epoch == m->cap_log) {
-        uint64_t cap = m->cap_log ? 2 * m->cap_log : 8;
-        struct log_entry **log = realloc(m->log, cap * sizeof *log); // NOLINT(bugprone-sizeof-expression): of pointers
+    for (uint64_t i = 0; i < l->epoch; i++)
+        free(l->log[i]);
+    free(l->log);
+    free(l->shown);
+}
+
+static bool log_append(struct ledger *l, const struct batch *batch, uint64_t max_value)
+{
+    if (l->epoch == l->cap) {
+        uint64_t cap = l->cap ? 2 * l->cap : 8;
+        struct log_entry **log = realloc(l->log, cap * sizeof *log); // NOLINT(bugprone-sizeof-expression): of pointers
         if (!log)
             return false;
-        m->log = log;
-        m->cap_log = cap;
+        l->log = log;
+        l->cap = cap;
     }
     struct log_entry *e = calloc(1, sizeof *e);
     if (!e)
         return false;
     e->max_value = max_value;
     e->batch = *batch;
-    m->log[m->epoch++] = e;
+    l->log[l->epoch++] = e;
     return true;
 }
 
@@ -125,7 +133,7 @@ void agreement_commit(struct member *m, const struct batch *batch, uint64_t max_
         member_halt(m, "its number was given to another node");
         return;
     }
-    if (!log_append(m, batch, max_value)) {
+    if (!log_append(&m->ledger, batch, max_value)) {
         member_halt(m, "out of memory");
         return;
     }
@@ -138,28 +146,29 @@ void agreement_commit(struct member *m, const struct batch *batch, uint64_t max_
         if (e->event.type != VIEW_NODE_DEAD)
             note_ordered(m, e);
     }
-    m->has_proposal = m->prepared = m->has_accepted = m->bound = false;
+    m->proposal.open = m->proposal.prepared = m->accepted.any = m->agreement.bound = false;
     /* What was under way for this index is over; as coordinator we go on with the next one. */
-    if (m->round.phase >= PHASE_COLLECT && m->round.phase <= PHASE_ACCEPT && m->round.index <= m->epoch) {
+    if (m->round.phase >= PHASE_COLLECT && m->round.phase <= PHASE_ACCEPT && m->round.index <= m->ledger.epoch) {
         round_cancel(m);
-        m->next_collect = m->t;
+        m->agreement.next_collect = m->t;
     }
     drop_pending(m);
     report_committed(m);
     detector_rewatch(m);
-    member_note(m, MEMBER_REPORT_VIEW, -1, MEMBER_ALIVE, m->epoch, "committed");
+    member_note(m, MEMBER_REPORT_VIEW, -1, MEMBER_ALIVE, m->ledger.epoch, "committed");
     struct view_event events[MEMBER_EVENTS_MAX];
     int n = batch_events(batch, events);
-    m->ops.commit(m->ops.user, m->epoch, events, n, max_value);
+    m->ops.commit(m->ops.user, m->ledger.epoch, events, n, max_value);
 }
 
 void agreement_settle(struct member *m, uint64_t epoch)
 {
-    if (epoch > m->epoch)
-        epoch = m->epoch;
-    if (epoch <= m->settled || m->halted)
+    struct ledger *l = &m->ledger;
+    if (epoch > l->epoch)
+        epoch = l->epoch;
+    if (epoch <= l->settled || m->halted)
         return;
-    m->settled = epoch;
+    l->settled = epoch;
     m->all_seen = true; /* all have been there to commit it */
     idset_free(&m->seen);
     member_note(m, MEMBER_REPORT_SETTLED, -1, MEMBER_ALIVE, epoch, "committed by all");
@@ -170,8 +179,8 @@ void agreement_settle(struct member *m, uint64_t epoch)
 
 void ledger_send(struct member *m, int to, uint64_t from)
 {
-    for (uint64_t index = from; index <= m->epoch && index < from + LOG_WINDOW; index++) {
-        const struct log_entry *e = m->log[index - 1];
+    for (uint64_t index = from; index <= m->ledger.epoch && index < from + LOG_WINDOW; index++) {
+        const struct log_entry *e = m->ledger.log[index - 1];
         struct datagram msg = {.type = DATAGRAM_LOG, .index = index, .value = e->max_value, .batch = e->batch};
         member_post(m, to, &msg);
     }
@@ -180,19 +189,19 @@ void ledger_send(struct member *m, int to, uint64_t from)
 /* `who` has committed more than we have. */
 void agreement_behind(struct member *m, int who)
 {
-    if (m->t < m->next_fetch)
+    if (m->t < m->ledger.next_fetch)
         return;
-    m->next_fetch = m->t + m->p.rto_ns;
-    struct datagram msg = {.type = DATAGRAM_FETCH, .index = m->epoch + 1};
+    m->ledger.next_fetch = m->t + m->p.rto_ns;
+    struct datagram msg = {.type = DATAGRAM_FETCH, .index = m->ledger.epoch + 1};
     member_post(m, who, &msg);
 }
 
 void ledger_take(struct member *m, const struct datagram *msg)
 {
-    if (msg->index != m->epoch + 1)
+    if (msg->index != m->ledger.epoch + 1)
         return;
     agreement_commit(m, &msg->batch, msg->value);
     if (m->halted)
         return;
-    m->next_fetch = 0;
+    m->ledger.next_fetch = 0;
 }

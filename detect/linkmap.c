@@ -77,7 +77,7 @@ static void set_word(struct member *m, struct link_word *l, bool broken)
     l->tell_at = m->t + AGAIN_NS;
     tell(m, l->about, l);
     tell_some(m, l);
-    member_note(m, MEMBER_REPORT_LINKS, -1, MEMBER_ALIVE, m->epoch, NULL);
+    member_note(m, MEMBER_REPORT_LINKS, -1, MEMBER_ALIVE, m->ledger.epoch, NULL);
 }
 
 /* Others reach node and we do not. */
@@ -93,7 +93,7 @@ void linkmap_broken(struct member *m, int node)
         return;
     if (l->breaks < HOLD_DOUBLINGS)
         l->breaks++;
-    member_note(m, MEMBER_REPORT_LINK_BROKEN, node, MEMBER_ALIVE, m->epoch, "only others reach it");
+    member_note(m, MEMBER_REPORT_LINK_BROKEN, node, MEMBER_ALIVE, m->ledger.epoch, "only others reach it");
     set_word(m, l, true);
 }
 
@@ -139,9 +139,9 @@ void linkmap_receive(struct member *m, const struct datagram *msg)
     l->broken = broken;
     l->since = age < m->t ? m->t - age : 0;
     if (changed)
-        member_note(m, MEMBER_REPORT_LINKS, -1, MEMBER_ALIVE, m->epoch, NULL);
+        member_note(m, MEMBER_REPORT_LINKS, -1, MEMBER_ALIVE, m->ledger.epoch, NULL);
     if (about == m->p.self && changed)
-        member_note(m, broken ? MEMBER_REPORT_LINK_BROKEN : MEMBER_REPORT_LINK_OK, says, MEMBER_ALIVE, m->epoch,
+        member_note(m, broken ? MEMBER_REPORT_LINK_BROKEN : MEMBER_REPORT_LINK_OK, says, MEMBER_ALIVE, m->ledger.epoch,
                     broken ? "it does not hear us" : "it hears us again");
     l->tells_left = 1; /* of 512 members, one in six times one would be left out by a single round */
     l->tell_at = m->t + AGAIN_NS;
@@ -161,7 +161,7 @@ void linkmap_forget(struct member *m, int node)
         }
     }
     if (changed)
-        member_note(m, MEMBER_REPORT_LINKS, -1, MEMBER_ALIVE, m->epoch, NULL);
+        member_note(m, MEMBER_REPORT_LINKS, -1, MEMBER_ALIVE, m->ledger.epoch, NULL);
 }
 
 static bool is_told_again(const struct member *m, const struct link_word *l)
@@ -180,7 +180,7 @@ void linkmap_tick(struct member *m)
         struct link_word *l = &m->linkmap.words[i];
         bool own = l->says == m->p.self;
         if (own && l->broken && m->t >= whole_at(m, l)) {
-            member_note(m, MEMBER_REPORT_LINK_OK, l->about, MEMBER_ALIVE, m->epoch, "works again");
+            member_note(m, MEMBER_REPORT_LINK_OK, l->about, MEMBER_ALIVE, m->ledger.epoch, "works again");
             set_word(m, l, false);
         } else if (is_told_again(m, l) && m->t >= l->tell_at) { /* messages get lost, and some did not hear of it */
             l->tells_left -= l->tells_left > 0;

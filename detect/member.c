@@ -88,7 +88,7 @@ struct member *member_create(const struct member_params *params, const struct me
     member_put(m, &m->seen, params->self);
     relays_init(&m->relays);
     m->round.next_resend = NEVER;
-    m->leading = params->self == 0; /* ballot 0 belongs to node 0 and is promised by all */
+    m->agreement.leading = params->self == 0; /* ballot 0 belongs to node 0 and is promised by all */
     m->report.rto = params->rto_ns;
     m->poll_rto = 4 * params->rto_ns;
     if (join_begin(m))
@@ -103,10 +103,7 @@ void member_destroy(struct member *m)
 {
     if (!m)
         return;
-    for (uint64_t i = 0; i < m->epoch; i++)
-        free(m->log[i]);
-    free(m->log);
-    free(m->log_out);
+    ledger_free(&m->ledger);
     struct idset *sets[] = {&m->gone,
                             &m->dead,
                             &m->positive,
@@ -208,7 +205,7 @@ void member_note(struct member *m, enum member_report_kind kind, int node, enum 
 void member_note_answer(struct member *m, int node, uint64_t asked)
 {
     struct member_report r = {
-        .kind = MEMBER_REPORT_ANSWERED, .node = node, .epoch = m->epoch, .now_ns = m->now, .asked_ns = asked};
+        .kind = MEMBER_REPORT_ANSWERED, .node = node, .epoch = m->ledger.epoch, .now_ns = m->now, .asked_ns = asked};
     if (m->ops.report)
         m->ops.report(m->ops.user, &r);
 }
@@ -251,7 +248,7 @@ void member_halt(struct member *m, const char *reason)
     if (m->halted)
         return;
     m->halted = true;
-    member_note(m, MEMBER_REPORT_HALT, m->p.self, MEMBER_ALIVE, m->epoch, reason);
+    member_note(m, MEMBER_REPORT_HALT, m->p.self, MEMBER_ALIVE, m->ledger.epoch, reason);
     m->ops.halt(m->ops.user, reason);
     m->ops = nothing;
 }
@@ -285,8 +282,8 @@ static void post(struct member *m, int to, int via, struct datagram *msg)
     uint8_t bytes[MEMBER_DATAGRAM_MAX];
     msg->src = m->p.self;
     msg->dst = to;
-    msg->epoch = m->epoch;
-    msg->settled = m->settled;
+    msg->epoch = m->ledger.epoch;
+    msg->settled = m->ledger.settled;
     msg->late = patience_publish(m);
     size_t len = datagram_encode(msg, bytes);
     m->ops.send(m->ops.user, via, bytes, len);
@@ -315,6 +312,7 @@ static void pass_on(struct member *m, const struct datagram *msg, const void *da
 
 static void receive(struct member *m, int from, const struct datagram *msg)
 {
+    struct ledger *l = &m->ledger;
     if (!m->joining.born) {
         join_receive(m, msg);
         return;
@@ -342,16 +340,16 @@ static void receive(struct member *m, int from, const struct datagram *msg)
     }
     detector_note_late(m, msg->src, patience_published(msg->late));
     report_heard(m, msg->src);
-    if (msg->epoch > m->epoch && msg->type != DATAGRAM_LOG && msg->type != DATAGRAM_ROUND)
+    if (msg->epoch > l->epoch && msg->type != DATAGRAM_LOG && msg->type != DATAGRAM_ROUND)
         agreement_behind(m, msg->src);
     agreement_receive(m, msg);
     if (msg->type == DATAGRAM_LINK)
         linkmap_receive(m, msg);
     else
         detector_receive(m, msg);
-    if (msg->settled > m->settled && msg->epoch <= m->epoch) /* "by all" is meant of the sender's view */
+    if (msg->settled > l->settled && msg->epoch <= l->epoch) /* "by all" is meant of the sender's view */
         agreement_settle(m, msg->settled);
-    if (msg->type == DATAGRAM_LOG && msg->epoch > m->epoch && !m->halted)
+    if (msg->type == DATAGRAM_LOG && msg->epoch > l->epoch && !m->halted)
         agreement_behind(m, msg->src);
 }
 
@@ -384,12 +382,12 @@ void member_check(struct member *m, int node, uint64_t now)
 
 uint64_t member_epoch(const struct member *m)
 {
-    return m->epoch;
+    return m->ledger.epoch;
 }
 
 uint64_t member_settled_epoch(const struct member *m)
 {
-    return m->settled;
+    return m->ledger.settled;
 }
 
 bool member_alive(const struct member *m, int node)
@@ -434,13 +432,14 @@ bool member_was_left_out(const char *reason)
 
 const struct view_event *member_log(struct member *m, uint64_t epoch, int *n, uint64_t *max_value)
 {
-    if (epoch < 1 || epoch > m->epoch)
+    struct ledger *l = &m->ledger;
+    if (epoch < 1 || epoch > l->epoch)
         return NULL;
-    if (!m->log_out && !(m->log_out = malloc(MEMBER_EVENTS_MAX * sizeof *m->log_out)))
+    if (!l->shown && !(l->shown = malloc(MEMBER_EVENTS_MAX * sizeof *l->shown)))
         return NULL;
-    const struct log_entry *e = m->log[epoch - 1];
-    *n = batch_events(&e->batch, m->log_out);
+    const struct log_entry *e = l->log[epoch - 1];
+    *n = batch_events(&e->batch, l->shown);
     if (max_value)
         *max_value = e->max_value;
-    return m->log_out;
+    return l->shown;
 }

@@ -27,10 +27,12 @@
 #include "detect/idset.h"
 #include "detect/member.h"
 #include "detect/datagram.h"
+#include "detect/agreement.h"
 #include "detect/contact.h"
 #include "detect/detector.h"
 #include "detect/events.h"
 #include "detect/grow.h"
+#include "detect/ledger.h"
 #include "detect/linkmap.h"
 #include "detect/patience.h"
 #include "detect/relays.h"
@@ -39,11 +41,6 @@
 
 #define NEVER UINT64_MAX
 enum { FANOUT = 8, PIECES_MAX = 32, DIRECT_MAX = 64 };
-
-struct log_entry {
-    uint64_t max_value;
-    struct batch batch;
-};
 
 /* Whom a member passes a message on to: the head of these ids, for all of them. */
 struct piece {
@@ -127,7 +124,6 @@ struct member {
     uint64_t nonce; /* of the last ping: the outer time at which it was sent, or a little more */
 
     /* membership */
-    uint64_t epoch, settled;
     int next_id;               /* the ids from here on are unborn */
     struct idset gone;         /* declared dead up to epoch, or unborn: all others are the view */
     struct idset dead;         /* these, or believed dead here */
@@ -138,37 +134,16 @@ struct member {
     int n_deaths, cap_deaths;  /* by node, ascending */
     int n_uncertain;           /* of these */
     uint64_t undeclared_since; /* that nobody proposes them */
-    struct log_entry **log;
-    uint64_t cap_log;
-    struct view_event *log_out; /* what member_log has shown last */
-
     struct detector detector;
     struct relays relays;
     struct linkmap linkmap;
     struct contact contact;
     struct patience patience;
 
-    /* agreement */
-    uint64_t promised;     /* ballot: round << BALLOT_BITS | node */
-    uint64_t seen_ballot;  /* highest heard of */
-    bool leading;          /* promised is ours and a quorum gave us what it had accepted */
-    bool collected;        /* and that was just now */
-    bool newborn;          /* somebody was born since a quorum gave us its promise, and has given none */
-    uint64_t next_collect; /* not before */
-    int collect_attempts;
-    /* of index epoch+1 */
-    bool has_proposal; /* told to prepare for it; binds nobody */
-    struct batch proposal;
-    uint64_t proposal_number; /* the runtime's answer names it */
-    uint64_t proposed_at;
-    bool prepared; /* the runtime answered for `proposal` */
-    uint64_t prepared_value;
-    bool has_accepted; /* may have been decided: a later coordinator proposes the same */
-    uint64_t accepted_ballot;
-    struct batch accepted;
-    uint64_t accepted_value;
-    bool bound; /* coordinator: somebody had accepted, so the value is given */
-    uint64_t bound_value;
+    struct agreement agreement;
+    struct ledger ledger;
+    struct proposal proposal;
+    struct accepted accepted;
     struct round round;
 
     struct events events;
@@ -176,7 +151,6 @@ struct member {
     struct joining joining;
     struct pace round_pace; /* of subtrees */
     uint64_t next_poll, poll_rto;
-    uint64_t next_fetch;
 };
 
 /* member.c */
@@ -227,21 +201,6 @@ int topology_targets(const struct member_params *p, const struct idset *gone, in
  * lowest id is among those who stay. */
 bool quorum_admissible(int total, int stay, bool certain, bool lowest);
 
-/* agreement.c */
-int agreement_coordinator(const struct member *m);
-void agreement_receive(struct member *m, const struct datagram *msg);
-void agreement_pump(struct member *m);
-void agreement_begin_anew(struct member *m);
-void agreement_tick(struct member *m);
-uint64_t agreement_deadline(const struct member *m);
-void agreement_deaths_changed(struct member *m, bool own);
-void agreement_behind(struct member *m, int who);
-void agreement_prepare(struct member *m, const struct batch *batch);
-void agreement_accept(struct member *m, uint64_t ballot, const struct batch *batch, uint64_t value);
-void agreement_commit(struct member *m, const struct batch *batch, uint64_t max_value);
-void agreement_settle(struct member *m, uint64_t epoch);
-void agreement_round_complete(struct member *m); /* root: everybody live has answered */
-
 /* join.c */
 bool join_begin(struct member *m);                               /* false: out of memory */
 void join_receive(struct member *m, const struct datagram *msg); /* while we are unborn */
@@ -250,10 +209,6 @@ uint64_t join_deadline(const struct member *m);
 void join_stranger(struct member *m, const struct datagram *msg); /* from one that is not born, as far as we know */
 bool join_is_other(const struct member *m, const struct batch *batch); /* it bears somebody else under our id */
 void join_bear(struct member *m, const struct view_event *e);
-
-/* ledger.c */
-void ledger_send(struct member *m, int to, uint64_t from); /* the log from this epoch on, some of it */
-void ledger_take(struct member *m, const struct datagram *msg);
 
 /* reports.c */
 void pace_note(struct pace *pace, uint64_t took);

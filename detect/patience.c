@@ -32,7 +32,7 @@ static uint64_t own_lateness(const struct member *m)
 static void tell_late(struct member *m, uint64_t by)
 {
     struct member_report r = {
-        .kind = MEMBER_REPORT_LATE, .node = m->p.self, .epoch = m->epoch, .now_ns = m->now, .limit_ns = by};
+        .kind = MEMBER_REPORT_LATE, .node = m->p.self, .epoch = m->ledger.epoch, .now_ns = m->now, .limit_ns = by};
     if (MEMBER_LATE_TIMES * by <= m->p.limit_ns || by < 2 * m->patience.late_told)
         return;
     m->patience.late_told = by;
@@ -141,8 +141,8 @@ static uint64_t patience_waited_since(const struct member *m, int node)
         began = sooner_of(began, m->round.started);
     if (node == agreement_coordinator(m) && (m->events.n_mine || m->n_deaths) && !m->report.taken)
         began = sooner_of(began, m->report.since);
-    if (node == agreement_coordinator(m) && m->has_proposal)
-        began = sooner_of(began, m->proposed_at);
+    if (node == agreement_coordinator(m) && m->proposal.open)
+        began = sooner_of(began, m->proposal.since);
     return began;
 }
 
@@ -317,7 +317,7 @@ void patience_tell(struct member *m, struct target *tg)
     tg->how_told |= 1u << (2 * (unsigned)doubt.how + doubt.waited_for);
     struct member_report r = {.kind = MEMBER_REPORT_PATIENCE,
                               .node = tg->node,
-                              .epoch = m->epoch,
+                              .epoch = m->ledger.epoch,
                               .now_ns = m->now,
                               .text = member_how_name(doubt.how),
                               .doubt = doubt,

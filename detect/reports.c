@@ -266,7 +266,7 @@ uint64_t report_deadline(const struct member *m)
 /* Something is under way whose end we have not heard. */
 static bool polls(const struct member *m)
 {
-    return agreement_coordinator(m) != m->p.self && (m->settled != m->epoch || m->has_proposal);
+    return agreement_coordinator(m) != m->p.self && (m->ledger.settled != m->ledger.epoch || m->proposal.open);
 }
 
 /* Then the coordinator is asked how far it is (its answer's header says it), if nothing is heard of it. One that does not answer at all
@@ -286,7 +286,7 @@ void poll_tick(struct member *m)
     member_post(m, coordinator, &ping);
     poll_later(m);
     m->poll_rto = 2 * m->poll_rto < pace_rto_max(m, &r->pace, 1) ? 2 * m->poll_rto : pace_rto_max(m, &r->pace, 1);
-    if (m->has_proposal && since(m, later(m->proposed_at, heard)) >= m->p.late_ns)
+    if (m->proposal.open && since(m, later(m->proposal.since, heard)) >= m->p.late_ns)
         detector_check(m, coordinator, "proposal without an end");
 }
 

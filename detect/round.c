@@ -123,10 +123,10 @@ static void begin(struct member *m, enum round_phase phase, uint64_t ballot, uin
                         .told_at = old.told_at};
     if (batch)
         r->batch = *batch;
-    if (phase == PHASE_COLLECT && m->has_accepted) {
-        r->best_ballot = m->accepted_ballot + 1; /* 0 is "none", and ballot 0 exists */
-        r->best = m->accepted;
-        r->best_value = m->accepted_value;
+    if (phase == PHASE_COLLECT && m->accepted.any) {
+        r->best_ballot = m->accepted.ballot + 1; /* 0 is "none", and ballot 0 exists */
+        r->best = m->accepted.batch;
+        r->best_value = m->accepted.value;
     }
 }
 
@@ -215,8 +215,8 @@ void round_self_done(struct member *m)
     if (r->phase == PHASE_NONE || r->self_done)
         return;
     r->self_done = true;
-    if (r->phase == PHASE_PREPARE && m->prepared_value > r->value)
-        r->value = m->prepared_value;
+    if (r->phase == PHASE_PREPARE && m->proposal.value > r->value)
+        r->value = m->proposal.value;
     subtree_progress(m);
 }
 
@@ -240,7 +240,7 @@ static void act(struct member *m)
         break;
     case PHASE_PREPARE:
         agreement_prepare(m, &r->batch);
-        if (m->prepared)
+        if (m->proposal.prepared)
             round_self_done(m);
         break;
     case PHASE_ACCEPT:
@@ -248,7 +248,7 @@ static void act(struct member *m)
         round_self_done(m);
         break;
     case PHASE_COMMIT:
-        if (r->index == m->epoch + 1) {
+        if (r->index == m->ledger.epoch + 1) {
             agreement_commit(m, &r->batch, r->value);
             send_to_born(m);
         }
@@ -285,7 +285,7 @@ void round_start(struct member *m, enum round_phase phase, uint64_t index, const
         member_halt(m, "out of memory");
         return;
     }
-    begin(m, phase, m->promised, index, m->p.self, batch, value);
+    begin(m, phase, m->agreement.promised, index, m->p.self, batch, value);
     r->certain = true;
     for (int i = 0; i < r->n_left; i++)
         r->certain &= !is_member(m, r->left[i]) || idset_has(&m->positive, r->left[i]);

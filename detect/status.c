@@ -15,8 +15,10 @@ static const char *state_name(enum target_state state)
 void member_status(const struct member *m, struct member_status *out)
 {
     const struct detector *d = &m->detector;
-    *out = (struct member_status){
-        .epoch = m->epoch, .born = m->joining.born, .next_id = m->next_id, .coordinator = agreement_coordinator(m)};
+    *out = (struct member_status){.epoch = m->ledger.epoch,
+                                  .born = m->joining.born,
+                                  .next_id = m->next_id,
+                                  .coordinator = agreement_coordinator(m)};
     for (int i = 0; i < d->n_watch; i++) {
         const struct watch *w = &d->watch[i];
         struct member_watch_status *s = &out->watches[out->n_watches++];

@@ -164,8 +164,8 @@ static bool gone_before(const struct member *m, enum round_phase phase, uint64_t
                         struct idset *gone)
 {
     bool ok = idset_copy(gone, &m->gone), commits = phase == PHASE_COMMIT || phase == PHASE_SETTLE;
-    for (uint64_t s = index; s <= m->epoch; s++) {
-        const struct batch *b = &m->log[s - 1]->batch;
+    for (uint64_t s = index; s <= m->ledger.epoch; s++) {
+        const struct batch *b = &m->ledger.log[s - 1]->batch;
         const struct view_event *birth = batch_birth(b);
         for (int i = 0; i < b->n; i++)
             for (int k = batch_next_death(&b->e[i].event, -1); k >= 0; k = batch_next_death(&b->e[i].event, k))
@@ -173,7 +173,7 @@ static bool gone_before(const struct member *m, enum round_phase phase, uint64_t
         if (birth && !(commits && s == index))
             ok = ok && idset_add(gone, (int)birth->a);
     }
-    if (commits && index > m->epoch && batch && batch_birth(batch))
+    if (commits && index > m->ledger.epoch && batch && batch_birth(batch))
         ok = ok && idset_del(gone, (int)batch_birth(batch)->a);
     return ok;
 }
@@ -182,7 +182,7 @@ bool tree_make_out(struct member *m, enum round_phase phase, uint64_t index, con
 {
     struct round *r = &m->round;
     struct idset gone = {0};
-    bool now = index > m->epoch && !(batch && batch_birth(batch)); /* the members are those of our view */
+    bool now = index > m->ledger.epoch && !(batch && batch_birth(batch)); /* the members are those of our view */
     bool ok = now || gone_before(m, phase, index, batch, &gone);
     ok = ok && (!batch || left_add_deaths(r, batch));
     sort_left(r);
@@ -202,8 +202,8 @@ bool tree_leave_out(struct member *m, enum round_phase phase, uint64_t index, co
     struct round *r = &m->round;
     bool ok = true;
     r->n_left = 0;
-    for (uint64_t s = index; s <= m->epoch; s++)
-        ok = ok && left_add_deaths(r, &m->log[s - 1]->batch);
+    for (uint64_t s = index; s <= m->ledger.epoch; s++)
+        ok = ok && left_add_deaths(r, &m->ledger.log[s - 1]->batch);
     for (int i = 0; i < m->n_deaths; i++)
         ok = ok && tree_left_add(r, m->deaths[i].node);
     return ok && tree_make_out(m, phase, index, batch);

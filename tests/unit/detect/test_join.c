@@ -170,16 +170,16 @@ static void test_join_a_leader_collects_before_it_proposes_to_who_was_born(void 
     start(4, 1);
     cores_pass(50 * MS);
     assert_true(is_born(4));
-    const uint64_t before = cores.c[3].m->promised;
+    const uint64_t before = cores.c[3].m->agreement.promised;
     (void)cores_submit(1);
     cores_pass(50 * MS);
-    assert_true(cores.c[0].m->leading);
-    assert_true(cores.c[3].m->promised > before);
-    assert_int_equal(cores.c[3].m->promised, cores.c[0].m->promised);
-    const uint64_t promised = cores.c[3].m->promised; /* once is enough */
+    assert_true(cores.c[0].m->agreement.leading);
+    assert_true(cores.c[3].m->agreement.promised > before);
+    assert_int_equal(cores.c[3].m->agreement.promised, cores.c[0].m->agreement.promised);
+    const uint64_t promised = cores.c[3].m->agreement.promised; /* once is enough */
     (void)cores_submit(1);
     cores_pass(50 * MS);
-    assert_int_equal(cores.c[3].m->promised, promised);
+    assert_int_equal(cores.c[3].m->agreement.promised, promised);
     cores_expect_one_view();
     cores_end();
 }
