@@ -46,7 +46,7 @@ enum { UNDECLARED_LIMITS = 3 };
 
 int agreement_coordinator(const struct member *m)
 {
-    int lowest = idset_next_out(&m->dead, 0);
+    int lowest = idset_next_out(&m->roster.dead, 0);
     return lowest < m->p.n ? lowest : m->p.self;
 }
 
@@ -77,7 +77,7 @@ static bool add_death(const struct member *m, struct batch *b, const struct deat
 {
     struct view_event *last = b->n ? &b->e[b->n - 1].event : NULL;
     int behind = last ? d->node - (int)last->a : 0;
-    if (m->n_deaths > MEMBER_BATCH_MAX && last && last->b == d->evidence && behind > 0 && behind < BATCH_SPAN) {
+    if (m->verdicts.n > MEMBER_BATCH_MAX && last && last->b == d->evidence && behind > 0 && behind < BATCH_SPAN) {
         last->d |= 1ull << (behind - 1);
         return true;
     }
@@ -94,7 +94,7 @@ static bool add_death(const struct member *m, struct batch *b, const struct deat
 static void add_event(const struct member *m, struct batch *b, const struct pending *p)
 {
     struct batch_entry e = {.node = p->node, .seq = p->seq, .event = p->event};
-    if (p->event.type == VIEW_NODE_BORN && ((int)p->event.a != m->next_id || batch_birth(b)))
+    if (p->event.type == VIEW_NODE_BORN && ((int)p->event.a != m->roster.next_id || batch_birth(b)))
         e.event = (struct view_event){.type = BATCH_VOID};
     b->e[b->n++] = e;
 }
@@ -103,11 +103,12 @@ static void add_event(const struct member *m, struct batch *b, const struct pend
  * out must name them to everybody), then events in the order they came. */
 static bool make_batch(struct member *m, struct batch *b)
 {
+    struct verdicts *v = &m->verdicts;
     int said = 0, room = MEMBER_EVENTS_MAX - MEMBER_BATCH_MAX;
     b->n = 0;
     for (int certain = 0; certain < 2; certain++)
-        for (int i = 0; i < m->n_deaths && said < room; i++)
-            if (idset_has(&m->positive, m->deaths[i].node) == certain && add_death(m, b, &m->deaths[i]))
+        for (int i = 0; i < v->n && said < room; i++)
+            if (idset_has(&m->roster.positive, v->deaths[i].node) == certain && add_death(m, b, &v->deaths[i]))
                 said++;
     for (int i = 0; i < m->events.n_queue && b->n < MEMBER_BATCH_MAX; i++)
         add_event(m, b, &m->events.queue[i]);
@@ -118,7 +119,7 @@ static bool make_batch(struct member *m, struct batch *b)
  * we make sure that a quorum hears us. */
 static bool leaves_out_silent(const struct member *m)
 {
-    return m->n_uncertain > 0;
+    return m->verdicts.n_uncertain > 0;
 }
 
 void agreement_pump(struct member *m)
@@ -161,7 +162,8 @@ static bool says_certain(const struct batch *batch, int node)
 /* Would those whom we and the batch leave alive be a quorum? */
 static bool batch_admissible(const struct member *m, const struct batch *batch)
 {
-    int stay = m->p.n - m->dead.count, lowest = lowest_member(m);
+    const struct verdicts *v = &m->verdicts;
+    int stay = m->p.n - m->roster.dead.count, lowest = lowest_member(m);
     bool certain = true, lowest_stays = is_live(m, lowest);
     for (int i = 0; i < batch->n; i++) {
         const struct view_event *e = &batch->e[i].event;
@@ -173,8 +175,8 @@ static bool batch_admissible(const struct member *m, const struct batch *batch)
             lowest_stays &= node != lowest;
         }
     }
-    for (int i = 0; i < m->n_deaths; i++)
-        certain &= idset_has(&m->positive, m->deaths[i].node) || says_certain(batch, m->deaths[i].node);
+    for (int i = 0; i < v->n; i++)
+        certain &= idset_has(&m->roster.positive, v->deaths[i].node) || says_certain(batch, v->deaths[i].node);
     return quorum_admissible(member_count(m), stay, certain, lowest_stays);
 }
 
@@ -332,10 +334,11 @@ void agreement_receive(struct member *m, const struct datagram *msg)
  * need long. */
 static void undeclared_tick(struct member *m)
 {
+    struct verdicts *v = &m->verdicts;
     uint64_t started = m->created + m->p.startup_ns + m->p.limit_ns;
-    if (!m->n_deaths || m->proposal.open || m->report.taken || m->t < started)
-        m->undeclared_since = m->t;
-    else if (m->t - m->undeclared_since >= UNDECLARED_LIMITS * later(m->p.limit_ns, m->p.answer_ns))
+    if (!v->n || m->proposal.open || m->report.taken || m->t < started)
+        v->undeclared_since = m->t;
+    else if (m->t - v->undeclared_since >= UNDECLARED_LIMITS * later(m->p.limit_ns, m->p.answer_ns))
         member_halt(m, "no quorum shares its verdicts");
 }
 

@@ -32,19 +32,20 @@ static void note_contact(struct member *m, uint64_t began)
 /* May those believed dead have gone on without us, and ended? */
 static bool may_be_left_out(const struct member *m)
 {
-    int total = member_count(m), left = m->dead.count - m->gone.count;
-    return m->contact.absent && quorum_admissible(total, left, left == total, idset_has(&m->dead, lowest_member(m)));
+    int total = member_count(m), left = m->roster.dead.count - m->roster.gone.count;
+    return m->contact.absent &&
+           quorum_admissible(total, left, left == total, idset_has(&m->roster.dead, lowest_member(m)));
 }
 
 bool detector_has_seen(const struct member *m, int node)
 {
-    return m->all_seen || idset_has(&m->seen, node);
+    return m->roster.all_seen || idset_has(&m->roster.seen, node);
 }
 
 void detector_note_seen(struct member *m, int node)
 {
-    if (!m->all_seen)
-        member_put(m, &m->seen, node);
+    if (!m->roster.all_seen)
+        member_put(m, &m->roster.seen, node);
 }
 
 void detector_sign_of_life(struct member *m, int node, uint64_t began)
@@ -74,16 +75,17 @@ void detector_sign_of_life_relayed(struct member *m, int node)
 /* Would those not believed dead still be a quorum? */
 bool contact_stays_admissible(struct member *m, int node, enum member_evidence evidence)
 {
-    bool was = idset_has(&m->dead, node), certain = evidence == MEMBER_REFUSED || idset_has(&m->positive, node);
-    certain &= m->n_uncertain == (was && !idset_has(&m->positive, node)); /* no other one */
+    bool was = idset_has(&m->roster.dead, node),
+         certain = evidence == MEMBER_REFUSED || idset_has(&m->roster.positive, node);
+    certain &= m->verdicts.n_uncertain == (was && !idset_has(&m->roster.positive, node)); /* no other one */
     int lowest = lowest_member(m);
-    if (!was && !idset_add(&m->dead, node)) {
+    if (!was && !idset_add(&m->roster.dead, node)) {
         member_halt(m, "out of memory");
         return false;
     }
-    bool ok =
-        quorum_admissible(member_count(m), m->p.n - m->dead.count, certain, is_live(m, lowest)) && !may_be_left_out(m);
-    if (!was && !idset_del(&m->dead, node))
+    bool ok = quorum_admissible(member_count(m), m->p.n - m->roster.dead.count, certain, is_live(m, lowest)) &&
+              !may_be_left_out(m);
+    if (!was && !idset_del(&m->roster.dead, node))
         member_halt(m, "out of memory");
     return ok;
 }
@@ -153,8 +155,8 @@ void detector_contact(struct member *m, uint64_t end)
 /* Is whom we have heard, and do not believe dead since, a quorum? */
 static bool is_quorum(const struct member *m, const struct idset *heard)
 {
-    int total = member_count(m), stay = heard->count - idset_common(heard, &m->dead), lowest = lowest_member(m);
-    int certain = m->positive.count - idset_common(&m->positive, &m->gone);
+    int total = member_count(m), stay = heard->count - idset_common(heard, &m->roster.dead), lowest = lowest_member(m);
+    int certain = m->roster.positive.count - idset_common(&m->roster.positive, &m->roster.gone);
     return quorum_admissible(total, stay, total - stay == certain, idset_has(heard, lowest) && is_live(m, lowest));
 }
 

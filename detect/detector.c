@@ -147,7 +147,7 @@ static int open_doubts(const struct detector *d)
 static bool make_away(const struct member *m, struct idset *away)
 {
     const struct detector *d = &m->detector;
-    bool ok = idset_copy(away, &m->dead);
+    bool ok = idset_copy(away, &m->roster.dead);
     for (int i = 0; i < d->n_targets; i++)
         if (d->targets[i].state == TARGET_CHECK || d->targets[i].state == TARGET_SUSPECT)
             ok = ok && idset_add(away, d->targets[i].node);
@@ -322,47 +322,48 @@ void member_stopped(struct member *m, int node, uint64_t now)
 }
 
 /* Where it is among the deaths, or belongs. */
-static struct death *death_at(struct member *m, int node)
+static struct death *death_at(const struct verdicts *v, int node)
 {
-    int lo = 0, hi = m->n_deaths;
+    int lo = 0, hi = v->n;
     while (lo < hi) {
         int mid = lo + (hi - lo) / 2;
-        if (m->deaths[mid].node < node)
+        if (v->deaths[mid].node < node)
             lo = mid + 1;
         else
             hi = mid;
     }
-    return &m->deaths[lo];
+    return &v->deaths[lo];
 }
 
 void detector_adopt_death(struct member *m, int node, enum member_evidence evidence, int finder, const char *text)
 {
+    struct verdicts *v = &m->verdicts;
     if (node == m->p.self || !is_member(m, node) || m->halted)
         return;
-    bool known = idset_has(&m->dead, node), was_certain = idset_has(&m->positive, node);
-    if (known && (evidence != MEMBER_REFUSED || idset_has(&m->positive, node)))
+    bool known = idset_has(&m->roster.dead, node), was_certain = idset_has(&m->roster.positive, node);
+    if (known && (evidence != MEMBER_REFUSED || idset_has(&m->roster.positive, node)))
         return;
-    if (!known && !grow((void **)&m->deaths, &m->cap_deaths, m->n_deaths + 1, sizeof *m->deaths)) {
+    if (!known && !grow((void **)&v->deaths, &v->cap, v->n + 1, sizeof *v->deaths)) {
         member_halt(m, "out of memory");
         return;
     }
     if (evidence == MEMBER_REFUSED)
-        member_put(m, &m->positive, node);
-    member_put(m, &m->dead, node);
+        member_put(m, &m->roster.positive, node);
+    member_put(m, &m->roster.dead, node);
     if (!idset_del(&m->patience.costly, node) || !idset_del(&m->patience.fatal, node))
         member_halt(m, "out of memory");
     if (!known)
-        m->undeclared_since = m->t; /* as long as verdicts fall there is more to propose */
-    struct death *d = death_at(m, node);
+        v->undeclared_since = m->t; /* as long as verdicts fall there is more to propose */
+    struct death *d = death_at(v, node);
     if (!known) {
-        memmove(d + 1, d, (size_t)(m->deaths + m->n_deaths++ - d) * sizeof *d);
+        memmove(d + 1, d, (size_t)(v->deaths + v->n++ - d) * sizeof *d);
         *d = (struct death){.node = node, .finder = finder};
     }
     d->evidence = evidence;
     if (evidence == MEMBER_REFUSED)
-        m->n_uncertain -= known && !was_certain;
+        v->n_uncertain -= known && !was_certain;
     else
-        m->n_uncertain += !known && !was_certain;
+        v->n_uncertain += !known && !was_certain;
     detector_forget(m, node);
     member_note(m, MEMBER_REPORT_VERDICT, node, evidence, m->ledger.epoch, text);
     if (!known)
@@ -484,7 +485,7 @@ static bool verdict(struct member *m, const struct target *tg, enum member_evide
     } else {
         detector_no_quorum(m);
     }
-    return m->halted || idset_has(&m->dead, node);
+    return m->halted || idset_has(&m->roster.dead, node);
 }
 
 /* Its host answers: whoever asks may know that it is the agent that does not run. */

@@ -34,10 +34,10 @@ enum { SILENT_LIMITS = 3 };
 bool join_begin(struct member *m)
 {
     struct joining *j = &m->joining;
-    m->next_id = m->p.n_born;
-    for (int id = m->next_id; id < m->p.n && !m->halted; id++) {
-        member_put(m, &m->gone, id);
-        member_put(m, &m->dead, id);
+    m->roster.next_id = m->p.n_born;
+    for (int id = m->roster.next_id; id < m->p.n && !m->halted; id++) {
+        member_put(m, &m->roster.gone, id);
+        member_put(m, &m->roster.dead, id);
     }
     *j = (struct joining){.born = m->p.self < m->p.n_born,
                           .asked = m->p.sponsor,
@@ -52,7 +52,7 @@ static void ask_another(struct member *m)
 {
     struct joining *j = &m->joining;
     if (member_count(m) > 0)
-        j->asked = idset_nth_out(&m->gone, (int)rng_below(&m->rng, (uint64_t)member_count(m)));
+        j->asked = idset_nth_out(&m->roster.gone, (int)rng_below(&m->rng, (uint64_t)member_count(m)));
     j->since = m->t;
     j->heard = 0;
     j->rto = m->p.rto_ns;
@@ -128,7 +128,7 @@ static bool is_ordered(const struct member *m, int node, uint32_t incarnation)
 static void order(struct member *m, int node, uint32_t incarnation, int was)
 {
     const struct view_event birth = {.type = VIEW_NODE_BORN, .a = (uint32_t)node, .b = incarnation, .c = (uint32_t)was};
-    if (node == m->next_id && node < m->p.n && !is_ordered(m, node, incarnation))
+    if (node == m->roster.next_id && node < m->p.n && !is_ordered(m, node, incarnation))
         report_submit(m, &birth);
 }
 
@@ -161,11 +161,11 @@ void join_stranger(struct member *m, const struct datagram *msg)
 void join_bear(struct member *m, const struct view_event *e)
 {
     int node = (int)e->a;
-    if (!idset_del(&m->gone, node) || !idset_del(&m->dead, node)) {
+    if (!idset_del(&m->roster.gone, node) || !idset_del(&m->roster.dead, node)) {
         member_halt(m, "out of memory");
         return;
     }
-    m->next_id = node + 1;
+    m->roster.next_id = node + 1;
     m->agreement.newborn = true;
     if (node == m->p.self)
         m->joining.born = true;

@@ -70,15 +70,16 @@ void member_prepared(struct member *m, uint64_t proposal, uint64_t value, uint64
 
 static void drop_pending(struct member *m)
 {
+    struct verdicts *v = &m->verdicts;
     int k = 0;
-    events_drop(&m->events, m->p.self, &m->gone);
-    for (int i = 0; i < m->n_deaths; i++)
-        if (is_member(m, m->deaths[i].node))
-            m->deaths[k++] = m->deaths[i];
-    m->n_deaths = k;
-    m->n_uncertain = 0;
+    events_drop(&m->events, m->p.self, &m->roster.gone);
+    for (int i = 0; i < v->n; i++)
+        if (is_member(m, v->deaths[i].node))
+            v->deaths[k++] = v->deaths[i];
+    v->n = k;
+    v->n_uncertain = 0;
     for (int i = 0; i < k; i++)
-        m->n_uncertain += !idset_has(&m->positive, m->deaths[i].node);
+        v->n_uncertain += !idset_has(&m->roster.positive, v->deaths[i].node);
 }
 
 void ledger_free(struct ledger *l)
@@ -115,10 +116,10 @@ static void declare_dead(struct member *m, const struct view_event *e, int node)
         struct datagram dead = {.type = DATAGRAM_DEAD};
         member_post(m, node, &dead);
     }
-    member_put(m, &m->gone, node);
-    member_put(m, &m->dead, node);
+    member_put(m, &m->roster.gone, node);
+    member_put(m, &m->roster.dead, node);
     if (e->b == MEMBER_REFUSED)
-        member_put(m, &m->positive, node);
+        member_put(m, &m->roster.positive, node);
     detector_forget(m, node);
 }
 
@@ -169,8 +170,8 @@ void agreement_settle(struct member *m, uint64_t epoch)
     if (epoch <= l->settled || m->halted)
         return;
     l->settled = epoch;
-    m->all_seen = true; /* all have been there to commit it */
-    idset_free(&m->seen);
+    m->roster.all_seen = true; /* all have been there to commit it */
+    idset_free(&m->roster.seen);
     member_note(m, MEMBER_REPORT_SETTLED, -1, MEMBER_ALIVE, epoch, "committed by all");
     m->ops.settled(m->ops.user, epoch);
 }

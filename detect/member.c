@@ -85,7 +85,7 @@ struct member *member_create(const struct member_params *params, const struct me
     m->now = m->t = m->created = m->contact.last_sign = now;
     m->deadline = now;
     rng_seed(&m->rng, params->seed * 1000003u + (uint64_t)params->self);
-    member_put(m, &m->seen, params->self);
+    member_put(m, &m->roster.seen, params->self);
     relays_init(&m->relays);
     m->round.next_resend = NEVER;
     m->agreement.leading = params->self == 0; /* ballot 0 belongs to node 0 and is promised by all */
@@ -104,15 +104,9 @@ void member_destroy(struct member *m)
     if (!m)
         return;
     ledger_free(&m->ledger);
-    struct idset *sets[] = {&m->gone,
-                            &m->dead,
-                            &m->positive,
-                            &m->seen,
-                            &m->contact.check.heard,
-                            &m->contact.check.hosts,
-                            &m->round.out,
-                            &m->patience.costly,
-                            &m->patience.fatal};
+    struct idset *sets[] = {&m->roster.gone, &m->roster.dead,         &m->roster.positive,
+                            &m->roster.seen, &m->contact.check.heard, &m->contact.check.hosts,
+                            &m->round.out,   &m->patience.costly,     &m->patience.fatal};
     for (size_t i = 0; i < sizeof sets / sizeof sets[0]; i++)
         idset_free(sets[i]);
     free(m->round.left);
@@ -120,7 +114,7 @@ void member_destroy(struct member *m)
     free(m->detector.watch);
     free(m->patience.waiting);
     free(m->linkmap.words);
-    free(m->deaths);
+    free(m->verdicts.deaths);
     free(m->detector.targets);
     events_free(&m->events);
     free(m);
@@ -397,13 +391,13 @@ bool member_alive(const struct member *m, int node)
 
 int member_next(const struct member *m, int from)
 {
-    int node = idset_next_out(&m->gone, from);
+    int node = idset_next_out(&m->roster.gone, from);
     return node < m->p.n ? node : -1;
 }
 
 int member_next_id(const struct member *m)
 {
-    return m->next_id;
+    return m->roster.next_id;
 }
 
 bool member_is_born(const struct member *m)
@@ -413,7 +407,7 @@ bool member_is_born(const struct member *m)
 
 bool member_believes_dead(const struct member *m, int node)
 {
-    return node >= 0 && node < m->next_id && idset_has(&m->dead, node);
+    return node >= 0 && node < m->roster.next_id && idset_has(&m->roster.dead, node);
 }
 
 int member_coordinator(const struct member *m)

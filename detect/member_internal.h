@@ -36,6 +36,7 @@
 #include "detect/linkmap.h"
 #include "detect/patience.h"
 #include "detect/relays.h"
+#include "detect/roster.h"
 #include "runtime/base/bitset.h"
 #include "runtime/base/rng.h"
 
@@ -123,17 +124,8 @@ struct member {
     struct rng rng;
     uint64_t nonce; /* of the last ping: the outer time at which it was sent, or a little more */
 
-    /* membership */
-    int next_id;               /* the ids from here on are unborn */
-    struct idset gone;         /* declared dead up to epoch, or unborn: all others are the view */
-    struct idset dead;         /* these, or believed dead here */
-    struct idset positive;     /* of these: certain */
-    struct idset seen;         /* ever heard of; */
-    bool all_seen;             /* all in the view were */
-    struct death *deaths;      /* believed, not yet declared */
-    int n_deaths, cap_deaths;  /* by node, ascending */
-    int n_uncertain;           /* of these */
-    uint64_t undeclared_since; /* that nobody proposes them */
+    struct roster roster;
+    struct verdicts verdicts;
     struct detector detector;
     struct relays relays;
     struct linkmap linkmap;
@@ -165,23 +157,23 @@ void member_post(struct member *m, int to, struct datagram *msg);
 void member_post_direct(struct member *m, int to, struct datagram *msg); /* never around */
 static inline bool is_member(const struct member *m, int node)
 {
-    return !idset_has(&m->gone, node);
+    return !idset_has(&m->roster.gone, node);
 }
 static inline bool is_live(const struct member *m, int node) /* by this member's own knowledge */
 {
-    return !idset_has(&m->dead, node);
+    return !idset_has(&m->roster.dead, node);
 }
 static inline bool is_unborn(const struct member *m, int node)
 {
-    return node >= m->next_id;
+    return node >= m->roster.next_id;
 }
 static inline int member_count(const struct member *m)
 {
-    return m->p.n - m->gone.count;
+    return m->p.n - m->roster.gone.count;
 }
 static inline int lowest_member(const struct member *m)
 {
-    return idset_next_out(&m->gone, 0);
+    return idset_next_out(&m->roster.gone, 0);
 }
 static inline uint64_t since(const struct member *m, uint64_t then)
 {

@@ -139,7 +139,7 @@ static uint64_t patience_waited_since(const struct member *m, int node)
     uint64_t began = w && w->until >= m->now ? w->since : NEVER;
     if (round_waits_for(m, node))
         began = sooner_of(began, m->round.started);
-    if (node == agreement_coordinator(m) && (m->events.n_mine || m->n_deaths) && !m->report.taken)
+    if (node == agreement_coordinator(m) && (m->events.n_mine || m->verdicts.n) && !m->report.taken)
         began = sooner_of(began, m->report.since);
     if (node == agreement_coordinator(m) && m->proposal.open)
         began = sooner_of(began, m->proposal.since);

@@ -71,7 +71,7 @@ void report_death(struct member *m, bool own)
     struct report *r = &m->report;
     if (own) {
         report_due(m);
-    } else if (r->next <= m->t || (m->n_deaths == 1 && !m->events.n_mine)) {
+    } else if (r->next <= m->t || (m->verdicts.n == 1 && !m->events.n_mine)) {
         r->taken = false;
         r->since = r->next = m->t + m->p.rto_max_ns + rng_below(&m->rng, m->p.late_ns);
     }
@@ -115,13 +115,14 @@ static bool was_said(const struct report *r, int node)
 
 void report_taken(struct member *m, int node, uint64_t nonce)
 {
+    struct verdicts *v = &m->verdicts;
     struct report *r = &m->report;
     if (node != r->to || nonce > m->nonce)
         return;
     bool more = false; /* than one message holds: the next ones have their turn */
-    for (int i = 0; i < m->n_deaths; i++) {
-        m->deaths[i].taken |= nonce == r->said_nonce && was_said(r, m->deaths[i].node);
-        more |= is_own(m, &m->deaths[i]) && !m->deaths[i].taken;
+    for (int i = 0; i < v->n; i++) {
+        v->deaths[i].taken |= nonce == r->said_nonce && was_said(r, v->deaths[i].node);
+        more |= is_own(m, &v->deaths[i]) && !v->deaths[i].taken;
     }
     if (r->taken || nonce <= r->changed)
         return;
@@ -137,13 +138,14 @@ void report_taken(struct member *m, int node, uint64_t nonce)
 
 void report_known(struct member *m, int node, uint64_t nonce)
 {
+    struct verdicts *v = &m->verdicts;
     struct report *r = &m->report;
     if (node != r->to || nonce != r->said_nonce || r->taken)
         return;
     bool more = false;
-    for (int i = 0; i < m->n_deaths; i++) {
-        m->deaths[i].told |= was_said(r, m->deaths[i].node);
-        more |= !m->deaths[i].told;
+    for (int i = 0; i < v->n; i++) {
+        v->deaths[i].told |= was_said(r, v->deaths[i].node);
+        more |= !v->deaths[i].told;
     }
     if (more) {
         r->next = m->t;
@@ -162,9 +164,10 @@ static int urgency(const struct member *m, const struct death *d)
 /* As many as a message holds, others in each. */
 static void add_deaths(const struct member *m, struct datagram *msg)
 {
+    const struct verdicts *v = &m->verdicts;
     for (int turn = 0; turn < URGENCIES; turn++)
-        for (int i = 0; i < m->n_deaths && msg->n_deaths < MEMBER_BATCH_MAX; i++) {
-            const struct death *d = &m->deaths[(i + m->report.from) % m->n_deaths];
+        for (int i = 0; i < v->n && msg->n_deaths < MEMBER_BATCH_MAX; i++) {
+            const struct death *d = &v->deaths[(i + m->report.from) % v->n];
             if (urgency(m, d) == turn)
                 msg->deaths[msg->n_deaths++] = *d;
         }
@@ -204,8 +207,8 @@ static uint64_t silence(const struct member *m)
 static bool has_own(const struct member *m)
 {
     bool own = m->events.n_mine > 0;
-    for (int i = 0; i < m->n_deaths; i++)
-        own |= is_own(m, &m->deaths[i]);
+    for (int i = 0; i < m->verdicts.n; i++)
+        own |= is_own(m, &m->verdicts.deaths[i]);
     return own;
 }
 
@@ -217,15 +220,16 @@ static bool is_doubted(struct member *m, int node)
 
 void report_send(struct member *m)
 {
+    struct verdicts *v = &m->verdicts;
     struct report *r = &m->report;
     int to = agreement_coordinator(m);
-    if (!m->events.n_mine && !m->n_deaths)
+    if (!m->events.n_mine && !v->n)
         return;
     if (to != r->to) {
         r->to = to;
         r->heard = 0;
-        for (int i = 0; i < m->n_deaths; i++)
-            m->deaths[i].taken = m->deaths[i].told = false;
+        for (int i = 0; i < v->n; i++)
+            v->deaths[i].taken = v->deaths[i].told = false;
         if (has_own(m))
             report_due(m);
     }
@@ -240,7 +244,7 @@ void report_send(struct member *m)
     r->rto = 2 * r->rto < pace_rto_max(m, &r->pace, 1) ? 2 * r->rto : pace_rto_max(m, &r->pace, 1);
     bool look = silence(m) >= m->p.late_ns;
     int candidates = 1;
-    for (int id = to; id < m->p.n && !m->halted; id = idset_next_out(&m->dead, id + 1)) {
+    for (int id = to; id < m->p.n && !m->halted; id = idset_next_out(&m->roster.dead, id + 1)) {
         if (id == m->p.self) {
             events_enqueue_mine(&m->events, m->p.self);
             break; /* those after us would not be coordinator before us */
@@ -252,13 +256,13 @@ void report_send(struct member *m)
             break;
     }
     /* Who is told is coordinator, and takes what it was told, only when it knows of all deaths below it: so the next ones next time, also if all answers are lost. */
-    if (m->n_deaths > MEMBER_BATCH_MAX)
-        r->from = (r->from + MEMBER_BATCH_MAX) % m->n_deaths;
+    if (v->n > MEMBER_BATCH_MAX)
+        r->from = (r->from + MEMBER_BATCH_MAX) % v->n;
 }
 
 uint64_t report_deadline(const struct member *m)
 {
-    return m->events.n_mine || m->n_deaths ? m->report.next : NEVER;
+    return m->events.n_mine || m->verdicts.n ? m->report.next : NEVER;
 }
 
 /* ------------------------------------------------------------------------------------------------ what has come of it */

@@ -138,12 +138,13 @@ static bool has_answered(const struct member *m, int id)
 /* Are those who answered enough to bind the others? All others are believed dead. */
 static bool answers_are_a_quorum(struct member *m)
 {
+    struct verdicts *v = &m->verdicts;
     const struct round *r = &m->round;
     if (r->phase == PHASE_COMMIT)
         return true; /* it is decided already */
     bool certain = true;
-    for (int i = 0; i < m->n_deaths; i++)
-        certain &= has_answered(m, m->deaths[i].node) || idset_has(&m->positive, m->deaths[i].node);
+    for (int i = 0; i < v->n; i++)
+        certain &= has_answered(m, v->deaths[i].node) || idset_has(&m->roster.positive, v->deaths[i].node);
     return quorum_admissible(member_count(m), bitset_count(r->acked, r->acked_words), certain,
                              has_answered(m, lowest_member(m)));
 }
@@ -183,8 +184,8 @@ void round_recheck(struct member *m)
 bool round_everybody(struct member *m)
 {
     const struct round *r = &m->round;
-    for (int k = 0; k < m->n_deaths; k++) { /* all others have answered, or the phase would not be complete */
-        int id = m->deaths[k].node;
+    for (int k = 0; k < m->verdicts.n; k++) { /* all others have answered, or the phase would not be complete */
+        int id = m->verdicts.deaths[k].node;
         if (!has_answered(m, id) && !(r->phase == PHASE_ACCEPT && batch_declares(&r->batch, id)))
             return false;
     }
@@ -288,7 +289,7 @@ void round_start(struct member *m, enum round_phase phase, uint64_t index, const
     begin(m, phase, m->agreement.promised, index, m->p.self, batch, value);
     r->certain = true;
     for (int i = 0; i < r->n_left; i++)
-        r->certain &= !is_member(m, r->left[i]) || idset_has(&m->positive, r->left[i]);
+        r->certain &= !is_member(m, r->left[i]) || idset_has(&m->roster.positive, r->left[i]);
     take_part(m, m->p.self, m->p.n);
     send_to_children(m);
     act(m);
@@ -396,7 +397,7 @@ void round_join(struct member *m, const struct datagram *msg)
 /* Whose answer to a PREPARE is missing may wait for somebody that was found dead since it began. */
 static bool tells_deaths(const struct member *m)
 {
-    return m->round.phase == PHASE_PREPARE && m->round.root == m->p.self && m->n_deaths > 0;
+    return m->round.phase == PHASE_PREPARE && m->round.root == m->p.self && m->verdicts.n > 0;
 }
 
 /* Directly to the next DIRECT_MAX of those whose answer is missing. When most of them have said something the next ones have their turn at
@@ -510,8 +511,8 @@ void round_tell_deaths(struct member *m)
 static bool is_torn(const struct member *m)
 {
     int torn = 0;
-    for (int i = 0; i < m->n_deaths; i++)
-        torn += tree_has(m, m->deaths[i].node);
+    for (int i = 0; i < m->verdicts.n; i++)
+        torn += tree_has(m, m->verdicts.deaths[i].node);
     return torn >= ANEW_DEATHS && m->round.phase != PHASE_COMMIT;
 }
 

@@ -17,7 +17,7 @@ void member_status(const struct member *m, struct member_status *out)
     const struct detector *d = &m->detector;
     *out = (struct member_status){.epoch = m->ledger.epoch,
                                   .born = m->joining.born,
-                                  .next_id = m->next_id,
+                                  .next_id = m->roster.next_id,
                                   .coordinator = agreement_coordinator(m)};
     for (int i = 0; i < d->n_watch; i++) {
         const struct watch *w = &d->watch[i];

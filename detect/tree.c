@@ -163,7 +163,7 @@ static bool left_add_deaths(struct round *r, const struct batch *batch)
 static bool gone_before(const struct member *m, enum round_phase phase, uint64_t index, const struct batch *batch,
                         struct idset *gone)
 {
-    bool ok = idset_copy(gone, &m->gone), commits = phase == PHASE_COMMIT || phase == PHASE_SETTLE;
+    bool ok = idset_copy(gone, &m->roster.gone), commits = phase == PHASE_COMMIT || phase == PHASE_SETTLE;
     for (uint64_t s = index; s <= m->ledger.epoch; s++) {
         const struct batch *b = &m->ledger.log[s - 1]->batch;
         const struct view_event *birth = batch_birth(b);
@@ -186,7 +186,7 @@ bool tree_make_out(struct member *m, enum round_phase phase, uint64_t index, con
     bool ok = now || gone_before(m, phase, index, batch, &gone);
     ok = ok && (!batch || left_add_deaths(r, batch));
     sort_left(r);
-    ok = ok && idset_union(&r->out, now ? &m->gone : &gone, r->left, r->n_left);
+    ok = ok && idset_union(&r->out, now ? &m->roster.gone : &gone, r->left, r->n_left);
     idset_free(&gone);
     int k = 0;
     for (int i = 0; i < r->n_left; i++)
@@ -204,7 +204,7 @@ bool tree_leave_out(struct member *m, enum round_phase phase, uint64_t index, co
     r->n_left = 0;
     for (uint64_t s = index; s <= m->ledger.epoch; s++)
         ok = ok && left_add_deaths(r, &m->ledger.log[s - 1]->batch);
-    for (int i = 0; i < m->n_deaths; i++)
-        ok = ok && tree_left_add(r, m->deaths[i].node);
+    for (int i = 0; i < m->verdicts.n; i++)
+        ok = ok && tree_left_add(r, m->verdicts.deaths[i].node);
     return ok && tree_make_out(m, phase, index, batch);
 }

@@ -38,7 +38,7 @@ static int pick_voter(struct member *m, const struct target *tg)
 
 int vote_panel(const struct member *m, const struct target *tg)
 {
-    int n = m->p.n - m->dead.count;
+    int n = m->p.n - m->roster.dead.count;
     n -= is_live(m, m->p.self) + is_live(m, tg->node);
     int most = tg->state == TARGET_BEYOND ? VOTERS_MAX : m->p.voters; /* one that some reach is not to die by a draw */
     return n < most ? n : most;

@@ -25,7 +25,7 @@ static void watch_add(struct member *m, int node)
 int watch_targets(const struct member *m, const struct idset *away, int want[WATCH_MAX])
 {
     struct member_params p = m->p;
-    p.n = m->next_id;
+    p.n = m->roster.next_id;
     return m->joining.born ? topology_targets(&p, away, want, WATCH_MAX) : 0;
 }
 
@@ -34,7 +34,7 @@ void detector_rewatch(struct member *m)
 {
     struct detector *d = &m->detector;
     int want[WATCH_MAX];
-    int n = watch_targets(m, &m->dead, want);
+    int n = watch_targets(m, &m->roster.dead, want);
     for (int i = 0; i < d->n_watch; i++)
         d->watch[i].fresh = false;
     for (int i = 0; i < n; i++) {
