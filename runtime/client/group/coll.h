@@ -216,13 +216,10 @@ bool coll_note(struct client *c, int rank, enum parcel_kind kind, uint64_t group
 /* The world, the node, and all who live. */
 bool coll_first_groups(struct client *c);
 struct keel_group *coll_group_find(const struct client *c, uint64_t id);
-/* All memory for a group of at most n members. NULL: there is not so much. */
-struct keel_group *coll_room_new(struct client *c, int n);
 void coll_room_free(struct client *c, struct keel_group *room); /* takes NULL */
 void coll_group_destroy(struct keel_group *g);
 /* True: kept, or answered. */
 void coll_stray(struct client *c, uint64_t group, int from, bool creating, const void *data, size_t len);
-void coll_strays_of(struct client *c, struct keel_group *g, uint64_t now);
 void coll_strays_view(struct client *c);
 /* The senders of what is left when nothing is being created any more. */
 void coll_strays_told(struct client *c, uint64_t now);

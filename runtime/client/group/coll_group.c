@@ -79,7 +79,8 @@ static void give_memory(struct client *c, struct keel_group *g)
     c->coll.idle = g;
 }
 
-struct keel_group *coll_room_new(struct client *c, int n)
+/* All memory for a group of at most n members. NULL: there is not so much. */
+static struct keel_group *coll_room_new(struct client *c, int n)
 {
     struct keel_group *g = take_memory(c);
     if (!g)
@@ -208,7 +209,7 @@ void coll_stray(struct client *c, uint64_t group, int from, bool creating, const
     c->coll.stray_bytes += len;
 }
 
-void coll_strays_of(struct client *c, struct keel_group *g, uint64_t now)
+static void coll_strays_of(struct client *c, struct keel_group *g, uint64_t now)
 {
     for (struct stray **link = &c->coll.strays; *link;) {
         struct stray *s = *link;

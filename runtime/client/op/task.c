@@ -248,7 +248,8 @@ static bool rests(void *arg)
     return true;
 }
 
-void task_rest(struct client *c, int copyset)
+/* Wait until no accumulate of the task to the copyset is under way; -1: none at all. Lock held. */
+static void task_rest(struct client *c, int copyset)
 {
     struct steps_of of = {c, copyset};
     if (!rests(&of))

@@ -32,8 +32,6 @@ keel_status task_next(struct client *c, keel_taskpool *pool, int64_t *task);
 keel_status task_commit(struct client *c, keel_taskpool *pool, int64_t task);
 /* The number of the task's next operation towards the copyset; -1: out of memory. */
 int64_t task_step(struct task_run *run, int copyset);
-/* Wait until no accumulate of the task to the copyset is under way; -1: none at all. Lock held. */
-void task_rest(struct client *c, int copyset);
 /* Wait for the turn of the task's next accumulate to the rank's part: those to a copyset come one after the other. Lock
  * held. errors    KEEL_ERR_STATE: nothing more of the task is accepted. */
 keel_status task_turn(struct client *c, const struct keel_segment *s, int rank);
