@@ -136,7 +136,7 @@ void ofi_ep_discard(struct ofi_ep *ep)
         tp->kept = ep;
 }
 
-keel_status ofi_status_of_connect_error(int err, bool rejected)
+static keel_status ofi_status_of_connect_error(int err, bool rejected)
 {
     if (err == FI_ECONNREFUSED)
         return rejected ? KEEL_ERR_AUTH : KEEL_ERR_NODE_DEAD;

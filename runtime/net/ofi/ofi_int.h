@@ -283,7 +283,6 @@ struct ofi_ep *ofi_ep_new(struct ofi_tp *tp, void *user, enum ep_state state);
 /* Make the provider's endpoint ready, which it opens first if there is none: 0, or an error. */
 int ofi_ep_open(struct ofi_ep *ep, struct fi_info *info);
 void ofi_ep_discard(struct ofi_ep *ep);
-keel_status ofi_status_of_connect_error(int err, bool rejected);
 void ofi_cm_tell(struct ofi_tp *tp, struct cm_event *entry, struct tp_event event);
 
 /* ofi_sock.c */
