@@ -28,15 +28,17 @@
 #include <stdint.h>
 
 #include "runtime/base/job_settings.h"
+#include "runtime/base/limits.h"
 #include "runtime/base/view_event.h"
 
 enum {
-    MEMBER_NODES_MAX = 100000,
+    MEMBER_NODES_MAX = 100000,  /* of a simulation; a job has LIMIT_NODES at most */
     MEMBER_LINKS_MAX = 64,      /* reports of broken links that are kept; more are dropped */
     MEMBER_BATCH_MAX = 16,      /* entries in one epoch: events, or deaths of neighbours */
     MEMBER_EVENTS_MAX = 128,    /* events in one epoch */
     MEMBER_DATAGRAM_MAX = 1344, /* bytes of the longest datagram a core sends */
 };
+_Static_assert((int)LIMIT_NODES <= (int)MEMBER_NODES_MAX, "a job's nodes have a detector");
 
 #define MEMBER_NEVER UINT64_MAX
 enum { MEMBER_BEAT_BITS = 56 };

@@ -33,9 +33,8 @@ static bool job_from_json(struct keeld *a, const json_t *m)
     *job = (struct keeld_job){.secret = job->secret};
     if (!settings_decode(&job->settings, json_object_get(m, "settings")) ||
         !codec_int(m, "node", 0, settings_ids(&job->settings) - 1, &node) ||
-        !codec_int(m, "round", 0, INT32_MAX, &round) || !codec_int(m, "standbys", 0, LAYOUT_MAX_RANKS, &standbys) ||
-        !codec_int(m, "launcher_pid", 0, INT32_MAX, &launcher) ||
-        !codec_int(m, "starts", 0, LAYOUT_MAX_NODES, &starts) ||
+        !codec_int(m, "round", 0, INT32_MAX, &round) || !codec_int(m, "standbys", 0, LIMIT_RANKS, &standbys) ||
+        !codec_int(m, "launcher_pid", 0, INT32_MAX, &launcher) || !codec_int(m, "starts", 0, LIMIT_NODES, &starts) ||
         !codec_int(m, "window", OUTPUT_WINDOW, OUTPUT_WINDOW_MAX, &window) ||
         !codec_int(m, "console_port", 1, 65535, &port) || !codec_int(m, "console", 0, INT64_MAX, &job->console) ||
         !codec_int(m, "console_s", 1, INT32_MAX, &console_s) ||

@@ -75,7 +75,7 @@ static bool describe(struct keeld *a, const struct join_job *j, const int32_t *n
 {
     const int32_t *rank_node = numbers, *domain = numbers + j->ranks;
     struct job_settings *s = &a->job.settings;
-    if (strncmp(j->version, KEEL_VERSION, sizeof j->version) != 0 || j->nodes < 1 || j->nodes > LAYOUT_MAX_NODES ||
+    if (strncmp(j->version, KEEL_VERSION, sizeof j->version) != 0 || j->nodes < 1 || j->nodes > LIMIT_NODES ||
         j->node < 0 || j->node >= j->nodes || j->copies_at < COPIES_AT_HALF || j->copies_at > COPIES_AT_NEXT)
         return false;
     *s = (struct job_settings){.nodes = j->nodes,
@@ -121,8 +121,8 @@ static void take_job(struct keeld *a, const uint8_t *packet, size_t len)
     struct join_job j;
     char who[32];
     memcpy(&j, packet, len < sizeof j ? len : sizeof j);
-    bool counts = len >= sizeof j && j.ranks >= 1 && j.ranks <= LAYOUT_MAX_RANKS && j.nodes >= 1 &&
-                  j.nodes <= LAYOUT_MAX_NODES && j.levels >= 0 && j.levels <= DOMAIN_LEVELS_MAX;
+    bool counts = len >= sizeof j && j.ranks >= 1 && j.ranks <= LIMIT_RANKS && j.nodes >= 1 && j.nodes <= LIMIT_NODES &&
+                  j.levels >= 0 && j.levels <= DOMAIN_LEVELS_MAX;
     if (!counts || len != sizeof j + (size_t)(j.ranks + j.levels * j.nodes) * sizeof(int32_t) ||
         !describe(a, &j, (const int32_t *)(packet + sizeof j))) {
         keeld_fail(a, 1, "keeld is not of the version of the library that started it");

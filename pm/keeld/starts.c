@@ -80,7 +80,7 @@ static bool plan_from_json(const struct keeld *a, const json_t *m, struct start_
     p->program = json_string_value(json_object_get(m, "program"));
     p->host = json_string_value(json_object_get(m, "host"));
     if (!p->launcher || !p->program || !p->host || !from || !codec_int(m, "way", 0, ORDER_HERE, &way) ||
-        !codec_int(m, "node", 0, LAYOUT_MAX_NODES * 2, &node) ||
+        !codec_int(m, "node", 0, LIMIT_NODES * 2, &node) ||
         !codec_to_blob(json_object_get(m, "id"), &to->ticket.id, sizeof to->ticket.id, &id_len) ||
         !codec_to_blob(json_object_get(m, "key"), to->ticket.key, sizeof to->ticket.key, &key_len))
         return false;

@@ -90,9 +90,9 @@ static bool add(const struct reading *r, struct piece name, const struct said *s
         h->most[i] = said->most ? said->most : h->most[i];
         return true;
     }
-    if (h->count == LAYOUT_MAX_NODES) {
+    if (h->count == LIMIT_NODES) {
         free(whole);
-        return hosts_complain(r, "more than %d hosts", LAYOUT_MAX_NODES);
+        return hosts_complain(r, "more than %d hosts: a job has no more nodes", LIMIT_NODES);
     }
     h->count++;
     h->names = grown(h->names, h->count, sizeof *h->names);

@@ -97,9 +97,9 @@ static void show_version(void *into, const char *text)
 /* name, letter, value, group, help; what becomes of it */
 static const struct option_row rows[] = {
     {"ranks", 'n', "RANKS", 1, "number of ranks (default: as many as the hosts have slots, if that is said)",
-     NUMBER(o.job.ranks, 1, LAYOUT_MAX_RANKS)},
+     NUMBER(o.job.ranks, 1, LIMIT_RANKS)},
     {"np", 0, NULL, 1, NULL, .kind = IS_ALIAS},
-    {"nodes", 0, "N", 2, "run on N emulated nodes of this machine (see --bed)", NUMBER(o.job.nodes, 1, BED_NODES_MAX),
+    {"nodes", 0, "N", 2, "run on N emulated nodes of this machine (see --bed)", NUMBER(o.job.nodes, 1, LIMIT_NODES),
      GIVEN(nodes_given)},
     {"hosts", 0, "A,B:4,C[1-8]", 2,
      "run on these hosts, with so many slots for ranks; the last ones are the spares (default: those that a batch "
@@ -108,13 +108,13 @@ static const struct option_row rows[] = {
     {"host", 0, NULL, 2, NULL, .kind = IS_ALIAS},
     {"hostfile", 0, "FILE", 2, "run on the hosts in FILE, one a line, which may say slots=N", CALL(take_hostfile)},
     {"machinefile", 0, NULL, 2, NULL, .kind = IS_ALIAS},
-    {"ppn", 0, "K", 3, "K ranks on each node (default: spread evenly)", NUMBER(o.ppn, 1, LAYOUT_MAX_RANKS)},
+    {"ppn", 0, "K", 3, "K ranks on each node (default: spread evenly)", NUMBER(o.ppn, 1, LIMIT_RANKS)},
     {"spares", 0, "S", 3, "S further nodes that take the place of lost ones (default 0)",
-     NUMBER(o.job.spares, 0, BED_NODES_MAX)},
+     NUMBER(o.job.spares, 0, LIMIT_NODES)},
     {"room", 0, "N", 3,
      "room for N nodes that come later: those that were declared dead and live come back as spares (default: as many "
      "as the job has nodes, at least 4)",
-     NUMBER(o.job.room, 0, LAYOUT_MAX_NODES), GIVEN(room_given)},
+     NUMBER(o.job.room, 0, LIMIT_NODES), GIVEN(room_given)},
     {"on-failure", 0, "MODE", 3,
      "substitute (a spare takes over; the default with spares), copies (lost ranks stay lost, spares take copies of "
      "data; the default without), degrade (the same, and that a rank was lost is no failure), abort",
@@ -136,7 +136,7 @@ static const struct option_row rows[] = {
     {"launcher-exec", 0, "FILE", 4, "program to use as the launcher's", TEXT(o.launcher_exec)},
     {"fan-out", 0, "K", 4,
      "keelrun starts at most K nodes itself; of more the others are started by agents, K by each (default 100)",
-     NUMBER(o.fan_out, 1, LAYOUT_MAX_NODES)},
+     NUMBER(o.fan_out, 1, LIMIT_NODES)},
     {"provider", 0, "WAY", 4,
      "what carries data between nodes: tcp (the default), verbs (RDMA devices), auto (verbs if all nodes have one)",
      CHOICE(o.job.provider, "tcp", "verbs", "auto")},

@@ -93,6 +93,8 @@ static void check_nodes(struct options *o, struct parsing *p)
     if (o->bed != BED_NONE && o->job.nodes + o->job.spares > BED_NODES_MAX)
         pm_quit(2, "%d nodes do not fit on one machine: at most %d with the spares", o->job.nodes + o->job.spares,
                 BED_NODES_MAX);
+    if (o->job.nodes + o->job.spares > LIMIT_NODES)
+        pm_quit(2, "%d nodes and %d spares: a job has %d nodes at most", o->job.nodes, o->job.spares, LIMIT_NODES);
     int mode = p->on_failure_given ? p->on_failure : o->job.spares ? VIEW_SUBSTITUTE : MODE_COPIES;
     o->job.on_failure = mode == MODE_COPIES ? VIEW_DEGRADE : (enum view_policy)mode;
     o->job.degrade_asked = mode == VIEW_DEGRADE;
@@ -142,9 +144,9 @@ static void choose_limits(struct options *o, const struct parsing *p)
 static void choose_room(struct options *o, const struct parsing *p)
 {
     enum { ROOM_LEAST = 4 };
-    int members = o->job.nodes + o->job.spares, most = LAYOUT_MAX_NODES - members;
+    int members = o->job.nodes + o->job.spares, most = LIMIT_NODES - members;
     if (p->room_given && o->job.room > most)
-        pm_quit(2, "--room %d: a job has %d nodes at most, with those that come later", o->job.room, LAYOUT_MAX_NODES);
+        pm_quit(2, "--room %d: a job has %d nodes at most, with those that come later", o->job.room, LIMIT_NODES);
     if (!p->room_given)
         o->job.room = members > ROOM_LEAST ? members : ROOM_LEAST;
     if (o->job.room > most)

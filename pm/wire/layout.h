@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-enum { LAYOUT_MAX_NODES = 4096, LAYOUT_MAX_RANKS = 1 << 20 };
+#include "runtime/base/limits.h"
 
 /* Blocks of consecutive ranks. ppn > 0: that many per node, the last node takes the rest. ppn 0: as even as possible,
  * the first nodes one more. rank_node has room for ranks entries. False if they do not fit or a node would stay empty.

@@ -73,19 +73,18 @@ static bool domains(const json_t *object, int members, struct copy_rule *out)
         return false;
     out->levels = (int)(n / (size_t)members);
     out->domain = pm_alloc((n ? n : 1) * sizeof *out->domain);
-    return codec_to_ints(list, out->domain, (int)n, 0, 2 * LAYOUT_MAX_NODES - 1);
+    return codec_to_ints(list, out->domain, (int)n, 0, 2 * LIMIT_NODES - 1);
 }
 
 bool settings_decode(struct job_settings *s, const json_t *object)
 {
     *s = (struct job_settings){0};
     const json_t *edges = json_object_get(object, "edges");
-    if (!number(object, "nodes", 1, LAYOUT_MAX_NODES, &s->nodes) ||
-        !number(object, "spares", 0, LAYOUT_MAX_NODES, &s->spares) ||
-        !number(object, "room", 0, LAYOUT_MAX_NODES, &s->room) ||
-        !number(object, "ranks", 1, LAYOUT_MAX_RANKS, &s->ranks) || !one_values(s, object) ||
-        !range(object, &s->range) || !json_is_array(edges) || json_array_size(edges) % 2 ||
-        json_array_size(edges) > 2 * (size_t)LAYOUT_MAX_NODES * WATCHERS_MAX)
+    if (!number(object, "nodes", 1, LIMIT_NODES, &s->nodes) || !number(object, "spares", 0, LIMIT_NODES, &s->spares) ||
+        !number(object, "room", 0, LIMIT_NODES, &s->room) || settings_ids(s) > LIMIT_NODES ||
+        !number(object, "ranks", 1, LIMIT_RANKS, &s->ranks) || !one_values(s, object) || !range(object, &s->range) ||
+        !json_is_array(edges) || json_array_size(edges) % 2 ||
+        json_array_size(edges) > 2 * (size_t)LIMIT_NODES * WATCHERS_MAX)
         return false;
     int values = (int)json_array_size(edges);
     s->rank_node = pm_alloc((size_t)s->ranks * sizeof *s->rank_node);
@@ -103,7 +102,7 @@ void settings_make_room(struct job_settings *s, int stride)
     int *domain = pm_alloc((size_t)(rule->levels * ids + 1) * sizeof *domain);
     for (int level = 0; level < rule->levels; level++)
         for (int m = 0; m < ids; m++)
-            domain[level * ids + m] = m < begun ? rule->domain[level * stride + m] : LAYOUT_MAX_NODES + m - begun;
+            domain[level * ids + m] = m < begun ? rule->domain[level * stride + m] : LIMIT_NODES + m - begun;
     free(rule->domain);
     rule->domain = domain;
 }

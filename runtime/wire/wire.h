@@ -3,6 +3,7 @@
 #define KEEL_WIRE_WIRE_H
 
 #include "runtime/base/life.h"
+#include "runtime/base/limits.h"
 #include "runtime/wire/header.h"
 #include "runtime/wire/reply.h"
 
@@ -35,6 +36,8 @@ static inline struct life parcel_life(int64_t to)
 {
     return life_of((int)(uint32_t)to, (uint32_t)((uint64_t)to >> 32));
 }
+
+_Static_assert(LIMIT_NODES - 1 <= UINT16_MAX, "a slot's number fits it, and a message's header");
 
 /* The remote key of a slot's part of a segment under one generation of its route: a write that was planned for an older
  * one finds no memory. */

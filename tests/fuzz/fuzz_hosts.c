@@ -18,7 +18,7 @@ static void check(struct host_list *h, bool good, const char *why)
 {
     static int rank_node[100];
     expect(good || why[0]);
-    expect(h->count <= LAYOUT_MAX_NODES && (!good || h->count > 0));
+    expect(h->count <= LIMIT_NODES && (!good || h->count > 0));
     for (int i = 0; i < h->count; i++) {
         const char *name = h->names[i];
         expect(name[0] != '-' && name[0] &&

@@ -17,7 +17,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { BARRIER_NODES_MAX = 4096, BARRIER_MESSAGE_MAX = 1100 };
+#include "runtime/base/limits.h"
+
+enum { BARRIER_NODES_MAX = LIMIT_NODES, BARRIER_MESSAGE_MAX = 1100 };
 
 struct barrier_ops {
     void *user;

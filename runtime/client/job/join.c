@@ -27,6 +27,7 @@
 #include "runtime/base/env.h"
 #include "runtime/base/fault.h"
 #include "runtime/base/join.h"
+#include "runtime/base/limits.h"
 #include "runtime/base/log.h"
 #include "runtime/base/refusal.h"
 
@@ -378,6 +379,11 @@ static bool place(const struct card *cards, const struct keel_exchange *e, struc
     j->nodes = join_place(cards[0].machine, (int)sizeof *cards, e->size, cards[0].nodes_wanted, rank_node);
     if (j->nodes < 0) {
         snprintf(wrong, size, "KEEL_NODES is for jobs on one host");
+        return false;
+    }
+    if (j->nodes > LIMIT_NODES || e->size > LIMIT_RANKS) {
+        snprintf(wrong, size, "%d ranks on %d nodes: a job has %d nodes and %d ranks at most", e->size, j->nodes,
+                 LIMIT_NODES, LIMIT_RANKS);
         return false;
     }
     memcpy(j->version, cards[0].version, sizeof j->version);

@@ -284,6 +284,17 @@ def test_keelrun_room_is_bounded():
             assert job.events("started")[0]["room"] == room, (words, job.events("started"))
 
 
+def test_keelrun_refuses_more_nodes_than_a_job_has():
+    with tempfile.NamedTemporaryFile("w") as hosts:
+        hosts.write("".join("node%d\n" % n for n in range(4097)))
+        hosts.flush()
+        for words, said in ((["--nodes", "4097"], "--nodes: 4097 is not a number from 1 to 4096"),
+                            (["--hostfile", hosts.name],
+                             "%s: line 4097: more than 4096 hosts: a job has no more nodes" % hosts.name)):
+            code, out, err = run(["-n", "1", *words, "true"])
+            assert (code, out, err) == (2, "", "keelrun: %s\n" % said), (code, out, err)
+
+
 def test_keelrun_topology_says_who_watches_whom():
     assert watching()[3][1] == watching("--topology", "ring")[3][1] == [0, 1]
     assert watching("--topology", "hypercube")[3][1] == [1, 2]

@@ -251,6 +251,8 @@ int main(int argc, char **argv)
     argp_err_exit_status = 2;
     if (argp_parse(&argp, argc, argv, 0, NULL, NULL))
         return 2;
+    if (plan.n > LIMIT_NODES)
+        fprintf(stderr, "sim-scale: %d nodes of the detector alone; a job has %d at most\n", plan.n, LIMIT_NODES);
     member_params_default(&plan.params, plan.n, 0);
     if (suspect_ms)
         member_params_late(&plan.params, suspect_ms);

@@ -90,7 +90,7 @@ static void test_hosts_what_is_no_list_is_refused(void **state)
         {"n[2-1]", "!no range"}, {"n[1-2,]x[", "!missing"},
         {"n[]", "!no range"},    {"n[a-b]", "!no range"},
         {"me@", "!empty"},       {"slots=2", "!no host"},
-        {"a]", "!no host name"}, {"n[1-99999]", "!more than 4096 hosts"},
+        {"a]", "!no host name"}, {"n[1-99999]", "!more than 4096 hosts: a job has no more nodes"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         expect(hosts_parse_list, bad[i][0], bad[i][1]);

@@ -100,10 +100,10 @@ static void test_settings_are_in_range(void **state)
     static const struct {
         const char *key;
         int value;
-    } bad[] = {{"nodes", 0},    {"nodes", 1 << 30}, {"spares", -1},      {"ranks", 0},       {"room", -1},
-               {"room", 4097},  {"ranks", 1 << 30}, {"on_failure", 3},   {"on_failure", -1}, {"probe", 3},
-               {"topology", 5}, {"silence", 199},   {"silence", 600001}, {"stopped", -1},    {"late", 0},
-               {"provider", 3}, {"copies_at", 2},   {"copies_at", -1}};
+    } bad[] = {{"nodes", 0},   {"nodes", 1 << 30}, {"spares", -1},     {"ranks", 0},        {"room", -1},
+               {"room", 4097}, {"room", 4093},     {"ranks", 1 << 30}, {"on_failure", 3},   {"on_failure", -1},
+               {"probe", 3},   {"topology", 5},    {"silence", 199},   {"silence", 600001}, {"stopped", -1},
+               {"late", 0},    {"provider", 3},    {"copies_at", 2},   {"copies_at", -1}};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         json_t *object = settings_encode(&all);
         json_object_set_new(object, bad[i].key, json_integer(bad[i].value));
