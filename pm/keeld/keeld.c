@@ -153,7 +153,7 @@ static void keeld_free(struct keeld *a)
     keeld_view_free(&a->view);
     free(a->end.why);
     free(a->end.own_why);
-    free(a->held);
+    free(a->kind.held);
     free(a->peers);
     pmi_root_destroy(a->pmi.root);
     secret_free(a->launch.summons, sizeof *a->launch.summons);

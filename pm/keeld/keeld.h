@@ -12,6 +12,7 @@
 #define KEEL_PM_KEELD_KEELD_H
 
 #include "pm/keeld/console.h"
+#include "pm/keeld/kind.h"
 #include "pm/keeld/link.h"
 #include "pm/keeld/output.h"
 #include "pm/keeld/pmi.h"
@@ -116,14 +117,9 @@ struct keeld {
 
     struct keeld_process *processes; /* index is the seat */
     int process_count;
-    bool here;                /* a process has called keel_init, and keelrun was told */
-    bool is_keels;            /* here, or somewhere else: the program uses Keel */
-    int lost_rank, lost_node; /* before that was known: a rank that died with its node; -1 */
-    uv_timer_t kind;          /* how long the program has then, to show that it is one of Keel's */
-    bool standbys_begun;      /* on a spare */
-    struct life *held;        /* ranks' lives that wait for that */
-    int held_count;
+    bool standbys_begun; /* on a spare */
 
+    struct keeld_kind kind;
     struct keeld_link link;
     struct keeld_output output;
     struct keeld_console console;
@@ -227,15 +223,4 @@ void keeld_starts_begin(struct keeld *a, const json_t *m);
 void keeld_starts_settled(struct keeld *a);
 void keeld_starts_signal(struct keeld *a, int signal);
 bool keeld_starts_has(const struct keeld *a, pid_t pid);
-
-/* kind.c: programs that do not use Keel cannot survive the loss of a node. */
-void keeld_kind_init(struct keeld *a);
-/* A process of the job has called keel_init. */
-void keeld_kind_is_keels(struct keeld *a);
-/* Before the view is taken over: what is lost by it? */
-void keeld_kind_view(struct keeld *a, const int *rank_node, const bool *node_alive);
-/* The exit code of a job that would end with this one. */
-int keeld_kind_judge(struct keeld *a, int code);
-/* A rank is to go on here: true if it waits until the program has shown what it is. */
-bool keeld_kind_holds(struct keeld *a, struct life life);
 #endif

@@ -24,9 +24,9 @@ static void plane_respawn(void *user, struct life life)
 static void plane_here(void *user)
 {
     struct keeld *a = user;
-    if (a->here)
+    if (a->kind.here)
         return;
-    a->here = true;
+    a->kind.here = true;
     keeld_kind_is_keels(a);
     keeld_link_send(a, MSG_HERE, NULL, 0);
 }
