@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 """What include/keel offers, for programs that read it: include/keel/api.json, made of the headers.
 
-    python3 scripts/api.py             writes it, and runtime/client/api/calls.inc, the list of what layers can wrap
+    python3 scripts/api.py             writes it, and runtime/client/api/calls.inc, the list of what can be wrapped
     python3 scripts/api.py --check     says how it differs, and which call does not say what it should (lint)
 
-Of each call: its header and manual page, its arguments with type and direction, its result, its errors, whether it blocks, and in which
-threads it may be called. Directions follow from the types, but for a few that stand below. The other three follow from comments: the
-paragraphs that begin with `threads`, `blocks` and `errors`, and two spaces, of the call's own comment (the one above it, with no blank
-line in between), else of its section (a comment that begins with ----), else of the header's head. Errors are all
-of these together, with those of the calls and headers that the paragraph names.
+Of each call: its header and manual page, its arguments with type and direction, its result, its errors, whether it
+blocks, and in which threads it may be called. Directions follow from the types, but for a few that stand below. The
+other three follow from comments: the paragraphs that begin with `threads`, `blocks` and `errors`, and two spaces, of
+the call's own comment (the one above it, with no blank line in between), else of its section (a comment that begins
+with ----), else of the header's head. Errors are all of these together, with those of the calls and headers that the
+paragraph names.
 """
 import json
 import pathlib
@@ -24,11 +25,14 @@ POINTERS = ["keel_segment"]
 
 # Where the type does not tell.
 DIRECTIONS = {
-    ("keel_bcast", "buffer"): "inout", ("keel_group_bcast", "data"): "inout", ("keel_group_bcast_begin", "data"): "inout",
+    ("keel_bcast", "buffer"): "inout",
+    ("keel_group_bcast", "data"): "inout", ("keel_group_bcast_begin", "data"): "inout",
     ("keel_on_failure", "arg"): "in", ("keel_local_free", "memory"): "in",
 }
-# Not in the table of calls (runtime/client/api/calls.h): the start and the end of the process, what is the same whenever it is asked, and what needs no job.
-NOT_WRAPPED = r"keel_(init|init_over|abort|rank|size|restarted|group_world|group_node|need_all|survive|survives|failure_fd|type_size|local_\w+|(status|verdict)_\w*(text|name))"
+# Not in the table of calls (runtime/client/api/calls.h): the start and the end of the process, what is the same whenever
+# it is asked, and what needs no job.
+NOT_WRAPPED = (r"keel_(init|init_over|abort|rank|size|restarted|group_world|group_node|need_all|survive|survives"
+               r"|failure_fd|type_size|local_\w+|(status|verdict)_\w*(text|name))")
 NEAR = ["keel_put", "keel_put_nb", "keel_get", "keel_get_nb"]  # exported by public_rma.c, which is faster
 ASKS = r"_(test|try)$"  # who may be told KEEL_IN_PROGRESS
 KEYS = r"(threads|blocks|errors|source|order|memory|timeout_ms|out, max|\*\w+|bytes|from|returns)"
@@ -338,6 +342,17 @@ def unsaid(api):
             yield f"include/keel/{call['header']}: {call['name']} does not say: errors"
 
 
+def inner_calls(api):
+    """What the library calls by a public name passes a wrapper a second time."""
+    names = {c["name"] for c in api["calls"] if not re.fullmatch(NOT_WRAPPED, c["name"])}
+    for path in sorted((ROOT / "runtime/client").rglob("*.c")):
+        text = re.sub(r"/\*.*?\*/|//[^\n]*|\"[^\"\n]*\"", "", path.read_text(), flags=re.S)
+        for line in text.splitlines():
+            for name in re.findall(r"\b(keel_\w+)\(", line):
+                if name in names and not line.startswith("KEEL_EXPORT "):
+                    yield f"{path.relative_to(ROOT)}: {name} is called inside the library: call_{name[5:]}"
+
+
 def index_lacks(api):
     """The table and the list of headers of keel(3)."""
     index = (ROOT / "docs/man/keel.3").read_text().replace("\\", "")
@@ -370,7 +385,8 @@ def main():
     if sys.argv[1:] != ["--check"]:
         path.write_text(text_of(api))
         list_of_calls.write_text(calls)
-    wrong = [*unsaid(api), *index_lacks(api)] + [f"include/keel/api.json: {d}" for d in differences(api, json.loads(path.read_text()))]
+    wrong = [*unsaid(api), *index_lacks(api), *inner_calls(api)]
+    wrong += [f"include/keel/api.json: {d}" for d in differences(api, json.loads(path.read_text()))]
     if not wrong and path.read_text() != text_of(api):
         wrong.append("include/keel/api.json is not as scripts/api.py writes it")
     if list_of_calls.read_text() != calls:
@@ -378,7 +394,7 @@ def main():
     for line in wrong:
         print(line)
     if wrong:
-        raise SystemExit("python3 scripts/api.py writes include/keel/api.json anew; what a call does not say is for its header")
+        raise SystemExit("python3 scripts/api.py writes both files anew; what a call does not say is for its header")
 
 
 if __name__ == "__main__":

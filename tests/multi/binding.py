@@ -1,13 +1,15 @@
 """binding.py API.JSON LIBKEEL: a binding for Python, made of api.json when it is loaded, in a job of two ranks and more.
 
-Every call that api.json names is there, with its types; some are made. What no handle of a group is, is an error. Exit 0 if all is right."""
+Every call that api.json names is there, with its types; some are made. What is no handle of a group is an error. Exit 0
+if all is right."""
 import ctypes
 import json
 import re
 import sys
 
 SIMPLE = {"int": ctypes.c_int, "bool": ctypes.c_bool, "double": ctypes.c_double, "size_t": ctypes.c_size_t,
-          "int64_t": ctypes.c_int64, "uint32_t": ctypes.c_uint32, "uint64_t": ctypes.c_uint64, "keel_status": ctypes.c_int}
+          "int64_t": ctypes.c_int64, "uint32_t": ctypes.c_uint32, "uint64_t": ctypes.c_uint64,
+          "keel_status": ctypes.c_int}
 
 
 class Failed(Exception):
@@ -24,7 +26,8 @@ class Keel:
         self.status = {s["value"]: s["name"] for s in api["statuses"]}
         vars(self).update({n: v for e in [*api["enums"].values(), api["constants"]] for n, v in e.items()})
         for name, members in api["structs"].items():
-            self.types[name] = type(name, (ctypes.Structure,), {"_fields_": [(m["name"], self.type_of(m["type"])) for m in members]})
+            fields = [(m["name"], self.type_of(m["type"])) for m in members]
+            self.types[name] = type(name, (ctypes.Structure,), {"_fields_": fields})
         for call in api["calls"]:
             setattr(self, call["name"].removeprefix("keel_"), self.bound(call))
 

@@ -1,12 +1,12 @@
-/* The public calls as a table, which a layer can wrap: one that counts calls (trace.h), or one in which replicas of a rank check each other before a
- * call counts. Of each call keel_NAME that calls.inc lists there is
+/* The public calls as a table, around which wrappers can be put: one that counts calls (trace.h), or one in which
+ * replicas of a rank check each other before a call counts. Of each call keel_NAME that calls.inc lists there is
  *
  *   call_NAME   what it does, on the process's instance (public_*.c and others)
- *   keel_NAME   what programs call (calls.c): the layer's, if there is one, else call_NAME. Of NEAR_CALL, where a look at one more word would be
- *               felt, in public_rma.c
+ *   keel_NAME   what programs call (calls.c): the wrapper's, if there is one, else call_NAME. Of NEAR_CALL, where a
+ *               look at one more word would be felt, in public_rma.c
  *
- * A layer is a table of its own with something in every place; what it does not want to see is a copy of what was there before. Inside the library nobody
- * calls keel_NAME: what a program calls once passes a layer once. */
+ * A wrapper is a table of its own with something in every place; what it does not want to see is a copy of what was
+ * there before. Inside the library nobody calls keel_NAME: what a program calls once passes a wrapper once. */
 #ifndef KEEL_CLIENT_API_CALLS_H
 #define KEEL_CLIENT_API_CALLS_H
 
@@ -14,6 +14,7 @@
 
 #include "runtime/base/export.h"
 
+// NOLINTBEGIN(bugprone-macro-parentheses) names, types and lists in parentheses
 struct api_calls {
 #define STATUS_CALL(name, parameters, arguments) keel_status(*name) parameters;
 #define VALUE_CALL(result, name, parameters, arguments) result(*name) parameters;
@@ -35,10 +36,11 @@ struct api_calls {
 #undef NEAR_CALL
 #undef VALUE_CALL
 #undef VOID_CALL
+// NOLINTEND(bugprone-macro-parentheses)
 
 /* What calls go to now. */
 const struct api_calls *calls_now(void);
-/* From now on all calls of the program go to this table, which stays. Returns what they went to before, which the layer calls. In keel_init only, when the process
- * is ready; a call that another thread is in goes on as it began. */
-const struct api_calls *calls_wrap(const struct api_calls *layer);
+/* From now on all calls of the program go to this table, which stays. Returns what they went to before, which the
+ * wrapper calls. In keel_init only, when the process is ready; a call that another thread is in goes on as it began. */
+const struct api_calls *calls_wrap(const struct api_calls *wrapper);
 #endif

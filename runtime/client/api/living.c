@@ -7,8 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A number: how often the place was taken in the upper half, the place + 1 in the lower. No number is used again before a place was taken 2^32
- * times. Places never move, so who looks one up needs no lock: a place says what number it has before and after it is read. */
+/* A number: how often the place was taken in the upper half, the place + 1 in the lower. No number is used again
+ * before a place was taken 2^32 times. Places never move, so who looks one up needs no lock: a place says what
+ * number it has before and after it is read. */
 struct place {
     _Atomic uint64_t number; /* 0: it is free */
     _Atomic(void *) object;  /* NULL while the kind changes */
@@ -20,12 +21,14 @@ struct place {
 enum { FIRST = 16, ROWS = 27 };
 _Static_assert(sizeof(uintptr_t) == 8, "a number fits a pointer");
 
-/* Each row is twice as long as the one before it. The first is there without memory: those that every process has need none. */
+/* Each row is twice as long as the one before it. The first is there without memory: those that every process has
+ * need none. */
 static struct place first_row[FIRST];
 static struct place *_Atomic row[ROWS]; /* from row[1] on */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint32_t rows, first_free; /* under the lock, like all changes */
-/* In a fork's child: its parent's, which another thread may have been about to change. What they lead to stays reachable. */
+/* In a fork's child: its parent's, which another thread may have been about to change. What they lead to stays
+ * reachable. */
 __attribute__((used)) static struct place *parents_row[ROWS], parents_first[FIRST];
 
 static struct place *place_at(uint32_t i)

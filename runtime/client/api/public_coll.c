@@ -1,4 +1,5 @@
-/* The public collectives of groups with blocks of one length, on the process's instance: arguments to an engine's call. */
+/* The public collectives of groups with blocks of one length, on the process's instance: arguments to an engine's
+ * call. */
 #include "collectives/group.h"
 #include "runtime/client/api/calls.h"
 #include "runtime/client/api/public_coll.h"
@@ -237,7 +238,9 @@ keel_status call_group_alltoall(keel_group *group, const void *in, void *out, si
 keel_status call_group_sync(keel_group *group)
 {
     const keel_group *g = public_group_of(group);
-    keel_status status = g ? coll_check(g->client, g) : public_wrong();
+    if (!g)
+        return public_wrong();
+    keel_status status = coll_check(g->client, g);
     if (status == KEEL_OK)
         status = rma_fence(g->client, -1);
     return status == KEEL_OK ? call_group_barrier(group) : status;

@@ -9,7 +9,8 @@
 
 #include "collectives/engine.h"
 
-/* A call that moves bytes. Buffers of no bytes may be NULL; members that have nothing to give or to get pass anything. */
+/* A call that moves bytes. Buffers of no bytes may be NULL; members that have nothing to give or to get pass
+ * anything. */
 struct engine_call public_coll_moves(enum schedule_kind kind, int root, const void *in, void *out, size_t len);
 /* Fills in what a reduction does; false: there is no such thing. */
 bool public_coll_combine(struct engine_call *call, const keel_combine *how, size_t n);

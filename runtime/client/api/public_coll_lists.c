@@ -8,7 +8,8 @@
 #include "runtime/client/api/public_int.h"
 #include "runtime/client/client.h"
 
-/* Copies of the caller's lists of lengths and places, two lists of each if there are. NULL: there is no memory, and the call refuses. */
+/* Copies of the caller's lists of lengths and places, two lists of each if there are. NULL: there is no memory, and
+ * the call refuses. */
 static size_t *keep_blocks(const keel_group *g, struct engine_call *call, const size_t *at, const size_t *lens,
                            const size_t *at2, const size_t *lens2)
 {

@@ -111,7 +111,9 @@ keel_status call_group_revoke(keel_group *group)
 keel_status call_group_patience(keel_group *group, bool waits)
 {
     keel_group *g = public_group_of(group);
-    keel_status status = g ? coll_check(g->client, g) : public_wrong();
+    if (!g)
+        return public_wrong();
+    keel_status status = coll_check(g->client, g);
     if (status == KEEL_OK)
         g->patient = waits;
     return status;

@@ -5,7 +5,8 @@
 #include "runtime/client/job/process.h"
 #include "runtime/client/op/mutex.h"
 
-/* Mutexes are numbers to the program (living.h). A number that cannot be had is this rank's error in a collective of all. */
+/* Mutexes are numbers to the program (living.h). A number that cannot be had is this rank's error in a collective of
+ * all. */
 static keel_mutexes *mutexes_of(const keel_mutexes *number)
 {
     return living_find(number, LIVING_MUTEXES);

@@ -1,4 +1,5 @@
-/* The public calls of keel/rma.h and keel/signal.h, on the process's instance. Same-node parts take the fast path: no lock, no system call. */
+/* The public calls of keel/rma.h and keel/signal.h, on the process's instance. Same-node parts take the fast path:
+ * no lock, no system call. */
 #include "runtime/base/export.h"
 #include "runtime/client/api/calls.h"
 #include "runtime/client/op/near.h"
@@ -8,8 +9,8 @@
 #include "runtime/client/segment/track.h"
 #include "runtime/wire/arith.h"
 
-/* Of these four the fast path is the program's call itself: while calls are direct nothing is between them, and the look whether the process is in a job is
- * the look whether there is a layer. */
+/* Of these four the fast path is the program's call itself: while calls are direct nothing is between them, and the
+ * look whether the process is in a job is the look whether there is a wrapper. */
 
 /* No range of the segment that this process may reach now. `ready`: it is in a job. */
 static inline bool bad(bool ready, const keel_segment *segment, int rank, size_t offset, size_t len)
@@ -18,7 +19,8 @@ static inline bool bad(bool ready, const keel_segment *segment, int rank, size_t
                  : near_bad_range(&process_client, segment, rank, offset, len);
 }
 
-/* At the beginning of a line of the cache: where the linker had put it elsewhere, a put of 8 bytes took 2.4 ns, and here 2.1. */
+/* At the beginning of a line of the cache: where the linker had put it elsewhere, a put of 8 bytes took 2.4 ns, and
+ * here 2.1. */
 #define ALIGNED __attribute__((aligned(64)))
 
 static inline bool is_direct(void)

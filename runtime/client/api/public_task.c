@@ -5,7 +5,8 @@
 #include "runtime/client/job/process.h"
 #include "runtime/client/op/task.h"
 
-/* Pools are numbers to the program (living.h). A number that cannot be had is this rank's error in a collective of all. */
+/* Pools are numbers to the program (living.h). A number that cannot be had is this rank's error in a collective of
+ * all. */
 static keel_taskpool *pool_of(const keel_taskpool *number)
 {
     return living_find(number, LIVING_POOL);

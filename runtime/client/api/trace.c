@@ -84,6 +84,7 @@ static void made(enum traced which, uint64_t began, bool failed)
         write_counts();
 }
 
+// NOLINTBEGIN(bugprone-macro-parentheses) names, types and lists in parentheses
 #define STATUS_CALL(name, parameters, arguments)                                                                       \
     static keel_status trace_##name parameters                                                                         \
     {                                                                                                                  \
@@ -113,6 +114,7 @@ static void made(enum traced which, uint64_t began, bool failed)
 #undef NEAR_CALL
 #undef VALUE_CALL
 #undef VOID_CALL
+// NOLINTEND(bugprone-macro-parentheses)
 
 static const struct api_calls traced = {
 #define STATUS_CALL(name, parameters, arguments) .name = trace_##name,

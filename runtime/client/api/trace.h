@@ -1,4 +1,5 @@
-/* KEEL_TRACE_CALLS=FILE: which calls of Keel's the program makes, how often, and how long it is in them. A layer (calls.h). */
+/* KEEL_TRACE_CALLS=FILE: which calls of Keel's the program makes, how often, and how long it is in them. A wrapper
+ * (calls.h). */
 #ifndef KEEL_CLIENT_API_TRACE_H
 #define KEEL_CLIENT_API_TRACE_H
 
