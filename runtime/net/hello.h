@@ -11,7 +11,7 @@
 
 #include "runtime/net/transport.h"
 
-#define HELLO_MAGIC 0x6b65656c68690003ull
+#define HELLO_MAGIC 0x6b65656c68690004ull
 struct hello {
     uint64_t magic;
     uint64_t job;

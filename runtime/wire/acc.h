@@ -16,17 +16,17 @@ static inline void msg_acc_encode(const struct msg_acc *m, struct wire *wire)
 {
     msg_request_encode(WIRE_ACC, &m->request, wire);
     msg_identity_encode(&m->identity, wire);
-    wire->count = m->type;
-    wire->a = m->scale[0];
-    wire->b = m->scale[1];
+    wire->raw.count = m->type;
+    wire->raw.a = m->scale[0];
+    wire->raw.b = m->scale[1];
 }
 
 static inline void msg_acc_decode(const struct wire *wire, struct msg_acc *m)
 {
     msg_request_decode(wire, &m->request);
     msg_identity_decode(wire, &m->identity);
-    m->type = wire->count;
-    m->scale[0] = wire->a;
-    m->scale[1] = wire->b;
+    m->type = wire->raw.count;
+    m->scale[0] = wire->raw.a;
+    m->scale[1] = wire->raw.b;
 }
 #endif

@@ -14,20 +14,20 @@ struct msg_compare {
 static inline void msg_compare_encode(const struct msg_compare *m, struct wire *wire)
 {
     *wire = (struct wire){.type = WIRE_COMPARE,
-                          .slot = m->at.slot,
-                          .seg = m->at.seg,
-                          .offset = m->at.offset,
+                          .raw.slot = m->at.slot,
+                          .raw.seg = m->at.seg,
+                          .raw.offset = m->at.offset,
                           .len = m->len,
-                          .a = (int64_t)m->round,
-                          .identity = m->generation};
+                          .raw.a = (int64_t)m->round,
+                          .raw.identity = m->generation};
 }
 
 static inline void msg_compare_decode(const struct wire *wire, struct msg_compare *m)
 {
     msg_at_decode(wire, &m->at);
     m->len = wire->len;
-    m->round = (uint64_t)wire->a;
-    m->generation = wire->identity;
+    m->round = (uint64_t)wire->raw.a;
+    m->generation = wire->raw.identity;
 }
 
 struct msg_compared {
@@ -38,13 +38,13 @@ struct msg_compared {
 
 static inline void msg_compared_encode(const struct msg_compared *m, struct wire *wire)
 {
-    *wire = (struct wire){.type = WIRE_COMPARED, .slot = m->slot, .len = m->len, .a = (int64_t)m->round};
+    *wire = (struct wire){.type = WIRE_COMPARED, .raw.slot = m->slot, .len = m->len, .raw.a = (int64_t)m->round};
 }
 
 static inline void msg_compared_decode(const struct wire *wire, struct msg_compared *m)
 {
-    m->slot = wire->slot;
+    m->slot = wire->raw.slot;
     m->len = wire->len;
-    m->round = (uint64_t)wire->a;
+    m->round = (uint64_t)wire->raw.a;
 }
 #endif

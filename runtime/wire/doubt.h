@@ -22,27 +22,27 @@ static inline void msg_doubt_encode(const struct msg_doubt *m, struct wire *wire
 {
     *wire = (struct wire){.type = WIRE_DOUBT,
                           .flags = (uint8_t)((m->torn ? DOUBT_F_TORN : 0) | (m->living ? DOUBT_F_LIVING : 0)),
-                          .slot = m->at.slot,
-                          .seg = m->at.seg,
-                          .offset = m->at.offset,
-                          .a = (int64_t)m->bytes,
-                          .b = (int64_t)m->put,
-                          .identity = m->generation,
-                          .rank = (uint32_t)m->writer.rank,
-                          .incarnation = m->writer.incarnation,
-                          .lane = m->level};
+                          .raw.slot = m->at.slot,
+                          .raw.seg = m->at.seg,
+                          .raw.offset = m->at.offset,
+                          .raw.a = (int64_t)m->bytes,
+                          .raw.b = (int64_t)m->put,
+                          .raw.identity = m->generation,
+                          .raw.rank = (uint32_t)m->writer.rank,
+                          .raw.incarnation = m->writer.incarnation,
+                          .raw.round = m->level};
 }
 
 static inline void msg_doubt_decode(const struct wire *wire, struct msg_doubt *m)
 {
     msg_at_decode(wire, &m->at);
-    m->bytes = (uint64_t)wire->a;
+    m->bytes = (uint64_t)wire->raw.a;
     m->torn = wire->flags & DOUBT_F_TORN;
     m->living = wire->flags & DOUBT_F_LIVING;
-    m->level = wire->lane;
-    m->put = (uint64_t)wire->b;
+    m->level = (uint16_t)wire->raw.round;
+    m->put = (uint64_t)wire->raw.b;
     m->writer = wire_life(wire);
-    m->generation = wire->identity;
+    m->generation = wire->raw.identity;
 }
 
 struct msg_doubt_end {
@@ -53,19 +53,22 @@ struct msg_doubt_end {
 
 static inline void msg_doubt_end_encode(const struct msg_doubt_end *m, struct wire *wire)
 {
-    *wire = (struct wire){
-        .type = WIRE_DOUBT, .slot = m->slot, .count = WIRE_DOUBT_END, .identity = m->generation, .step = m->class};
+    *wire = (struct wire){.type = WIRE_DOUBT,
+                          .raw.slot = m->slot,
+                          .raw.count = WIRE_DOUBT_END,
+                          .raw.identity = m->generation,
+                          .raw.step = m->class};
 }
 
 static inline bool msg_doubt_is_end(const struct wire *wire)
 {
-    return wire->count == WIRE_DOUBT_END;
+    return wire->raw.count == WIRE_DOUBT_END;
 }
 
 static inline void msg_doubt_end_decode(const struct wire *wire, struct msg_doubt_end *m)
 {
-    m->slot = wire->slot;
-    m->class = wire->step;
-    m->generation = wire->identity;
+    m->slot = wire->raw.slot;
+    m->class = wire->raw.step;
+    m->generation = wire->raw.identity;
 }
 #endif

@@ -29,16 +29,16 @@ static inline void msg_forward_encode(const struct msg_forward *m, struct wire *
     *wire = (struct wire){.type = WIRE_FORWARD,
                           .flags = (uint8_t)((m->packed ? FORWARD_F_PACKED : 0) | (m->relay ? CHAIN_F_RELAY : 0) |
                                              (m->again ? FORWARD_F_AGAIN : 0) | (m->answer ? FORWARD_F_ANSWER : 0)),
-                          .slot = m->at.slot,
-                          .seg = m->at.seg,
-                          .offset = m->at.offset,
+                          .raw.slot = m->at.slot,
+                          .raw.seg = m->at.seg,
+                          .raw.offset = m->at.offset,
                           .len = m->len,
-                          .count = m->operation,
-                          .a = m->value,
-                          .b = (int64_t)m->request,
-                          .status = (int32_t)m->number,
-                          .rank = (uint32_t)m->origin.rank,
-                          .incarnation = m->origin.incarnation};
+                          .raw.count = m->operation,
+                          .raw.a = m->value,
+                          .raw.b = (int64_t)m->request,
+                          .raw.status = (int32_t)m->number,
+                          .raw.rank = (uint32_t)m->origin.rank,
+                          .raw.incarnation = m->origin.incarnation};
     msg_identity_encode(&m->identity, wire);
 }
 
@@ -56,10 +56,10 @@ static inline void msg_forward_decode(const struct wire *wire, struct msg_forwar
     m->relay = wire->flags & CHAIN_F_RELAY;
     m->again = wire->flags & FORWARD_F_AGAIN;
     m->answer = wire->flags & FORWARD_F_ANSWER;
-    m->request = (uint64_t)wire->b;
-    m->operation = wire->count;
-    m->number = (uint32_t)wire->status;
-    m->value = wire->a;
+    m->request = (uint64_t)wire->raw.b;
+    m->operation = wire->raw.count;
+    m->number = (uint32_t)wire->raw.status;
+    m->value = wire->raw.a;
     m->origin = wire_life(wire);
     msg_identity_decode(wire, &m->identity);
 }

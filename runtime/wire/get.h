@@ -16,13 +16,13 @@ static inline void msg_get_encode(const struct msg_get *m, struct wire *wire)
 {
     msg_request_encode(WIRE_GET, &m->request, wire);
     wire->flags |= m->strong ? GET_F_STRONG : 0;
-    wire->count = m->bytes;
+    wire->raw.count = m->bytes;
 }
 
 static inline void msg_get_decode(const struct wire *wire, struct msg_get *m)
 {
     msg_request_decode(wire, &m->request);
-    m->bytes = wire->count;
+    m->bytes = wire->raw.count;
     m->strong = wire->flags & GET_F_STRONG;
 }
 #endif

@@ -16,20 +16,20 @@ struct msg_hash {
 static inline void msg_hash_encode(const struct msg_hash *m, struct wire *wire)
 {
     *wire = (struct wire){.type = WIRE_HASH,
-                          .slot = m->at.slot,
-                          .seg = m->at.seg,
-                          .offset = m->at.offset,
-                          .count = m->bytes,
-                          .a = (int64_t)m->question,
-                          .status = m->exact ? WIRE_HASH_BYTES : WIRE_HASH_OF_BYTES};
+                          .raw.slot = m->at.slot,
+                          .raw.seg = m->at.seg,
+                          .raw.offset = m->at.offset,
+                          .raw.count = m->bytes,
+                          .raw.a = (int64_t)m->question,
+                          .raw.status = m->exact ? WIRE_HASH_BYTES : WIRE_HASH_OF_BYTES};
 }
 
 static inline void msg_hash_decode(const struct wire *wire, struct msg_hash *m)
 {
     msg_at_decode(wire, &m->at);
-    m->bytes = wire->count;
-    m->exact = wire->status == WIRE_HASH_BYTES;
-    m->question = (uint64_t)wire->a;
+    m->bytes = wire->raw.count;
+    m->exact = wire->raw.status == WIRE_HASH_BYTES;
+    m->question = (uint64_t)wire->raw.a;
 }
 
 struct msg_hashed {
@@ -41,15 +41,18 @@ struct msg_hashed {
 
 static inline void msg_hashed_encode(const struct msg_hashed *m, struct wire *wire)
 {
-    *wire = (struct wire){
-        .type = WIRE_HASHED, .len = m->len, .a = (int64_t)m->question, .identity = m->generation, .status = m->status};
+    *wire = (struct wire){.type = WIRE_HASHED,
+                          .len = m->len,
+                          .raw.a = (int64_t)m->question,
+                          .raw.identity = m->generation,
+                          .raw.status = m->status};
 }
 
 static inline void msg_hashed_decode(const struct wire *wire, struct msg_hashed *m)
 {
     m->len = wire->len;
-    m->question = (uint64_t)wire->a;
-    m->status = wire->status;
-    m->generation = wire->identity;
+    m->question = (uint64_t)wire->raw.a;
+    m->status = wire->raw.status;
+    m->generation = wire->raw.identity;
 }
 #endif

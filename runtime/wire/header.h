@@ -8,8 +8,8 @@
  *
  * Each has a struct of its own, whose members say what they mean in that message, a msg_NAME_encode that makes the bytes and a msg_NAME_decode
  * that reads them; all are inline, so that nothing is stored that is not sent and nothing loaded that is not used. Nobody else looks at the
- * members of struct wire below, but for these five, which mean the same in all messages: type, flags (the bits are the message's own), len,
- * seq, epoch. All fields are in host order: a job runs on machines of one byte order (checked in the connect hello). Pure. */
+ * members of struct wire below, but for these, which mean the same in all messages: type, flags (the bits are the message's own), extension,
+ * len, seq, epoch. All fields are in host order: a job runs on machines of one byte order (checked in the connect hello). Pure. */
 #ifndef KEEL_WIRE_HEADER_H
 #define KEEL_WIRE_HEADER_H
 
@@ -56,28 +56,25 @@ enum wire_type {
 };
 
 struct wire {
-    uint8_t type;
-    uint8_t flags;
-    uint16_t slot;
-    uint32_t seg;
-    uint64_t seq; /* of a request, and of its answer; of a message in a stream: its place there */
-    uint64_t offset;
-    uint32_t len; /* bytes of body */
-    uint32_t count;
-    union {
-        int64_t a;
-        double f;
-    };
-    int64_t b;
-    uint64_t identity;
-    uint32_t step;
-    uint32_t round;
-    uint64_t epoch; /* of an agent's message: the sender's view; of a rank's: as its struct says */
-    int32_t status;
-    uint32_t rank;
-    uint32_t incarnation;
-    uint16_t note;
-    uint16_t lane;
+    uint8_t type;       /* enum wire_type */
+    uint8_t flags;      /* of the type: NAME_F_ in its file */
+    uint16_t extension; /* bytes between this header and the body, counted in len (extension.h); 0 today */
+    uint32_t len;       /* bytes behind the header */
+    uint64_t seq;       /* of a request, and of its answer; of a message in a stream: its place there */
+    uint64_t epoch;     /* of an agent's message: the sender's view; of a rank's: as its struct says */
+    /* What the type makes of it. Only encode and decode of the messages touch it (tests/lint/wire.py). */
+    struct {
+        uint32_t seg;
+        uint16_t slot;
+        uint16_t note;
+        uint64_t offset;
+        uint32_t count;
+        int32_t status;
+        int64_t a, b;
+        uint64_t identity;
+        uint32_t step, round;
+        uint32_t rank, incarnation;
+    } raw;
 };
 static_assert(sizeof(struct wire) == 88, "the header is read by other nodes");
 
@@ -90,15 +87,15 @@ struct msg_at {
 
 static inline void msg_at_decode(const struct wire *wire, struct msg_at *m)
 {
-    m->seg = wire->seg;
-    m->slot = wire->slot;
-    m->offset = wire->offset;
+    m->seg = wire->raw.seg;
+    m->slot = wire->raw.slot;
+    m->offset = wire->raw.offset;
 }
 
 /* Of which process the origin is, or who is asked about. No message names a replica: a rank has one. */
 static inline struct life wire_life(const struct wire *wire)
 {
-    return life_of((int)wire->rank, wire->incarnation);
+    return life_of((int)wire->raw.rank, wire->raw.incarnation);
 }
 
 static_assert(sizeof(struct wire) + WIRE_BODY_MAX <= TP_MSG_MAX, "a full body fits a message");

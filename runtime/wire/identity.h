@@ -8,7 +8,7 @@ enum { IDENTITY_F_TASK = 4 };
 
 struct msg_identity {
     bool of_task;
-    uint16_t lane;        /* not of a task: of the rank, below LANES_MAX */
+    uint32_t lane;        /* not of a task: of the rank, below LANES_MAX */
     uint64_t number;      /* and the number in it */
     uint64_t task;        /* of a task: task_id.h */
     uint32_t round, step; /* of the task */
@@ -18,19 +18,17 @@ struct msg_identity {
 static inline void msg_identity_encode(const struct msg_identity *m, struct wire *wire)
 {
     wire->flags |= m->of_task ? IDENTITY_F_TASK : 0;
-    wire->lane = m->lane;
-    wire->identity = m->of_task ? m->task : m->number;
-    wire->round = m->round;
-    wire->step = m->step;
+    wire->raw.identity = m->of_task ? m->task : m->number;
+    wire->raw.round = m->of_task ? m->round : m->lane;
+    wire->raw.step = m->step;
 }
 
 static inline void msg_identity_decode(const struct wire *wire, struct msg_identity *m)
 {
     m->of_task = wire->flags & IDENTITY_F_TASK;
-    m->lane = wire->lane;
-    m->number = wire->identity;
-    m->task = wire->identity;
-    m->round = wire->round;
-    m->step = wire->step;
+    m->number = m->task = wire->raw.identity;
+    m->lane = m->of_task ? 0 : wire->raw.round;
+    m->round = wire->raw.round;
+    m->step = wire->raw.step;
 }
 #endif

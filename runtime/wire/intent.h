@@ -18,25 +18,25 @@ struct msg_intent {
 static inline void msg_intent_encode(const struct msg_intent *m, struct wire *wire)
 {
     *wire = (struct wire){.type = WIRE_INTENT,
-                          .slot = m->at.slot,
-                          .seg = m->at.seg,
+                          .raw.slot = m->at.slot,
+                          .raw.seg = m->at.seg,
                           .seq = m->seq,
-                          .offset = m->at.offset,
-                          .count = m->bytes,
-                          .identity = m->put,
+                          .raw.offset = m->at.offset,
+                          .raw.count = m->bytes,
+                          .raw.identity = m->put,
                           .epoch = m->generation,
-                          .note = (uint16_t)(m->note + 1),
-                          .lane = m->level};
+                          .raw.note = (uint16_t)(m->note + 1),
+                          .raw.round = m->level};
 }
 
 static inline void msg_intent_decode(const struct wire *wire, struct msg_intent *m)
 {
     m->seq = wire->seq;
     msg_at_decode(wire, &m->at);
-    m->bytes = wire->count;
-    m->note = (int)wire->note - 1;
-    m->put = wire->identity;
+    m->bytes = wire->raw.count;
+    m->note = (int)wire->raw.note - 1;
+    m->put = wire->raw.identity;
     m->generation = wire->epoch;
-    m->level = wire->lane;
+    m->level = (uint16_t)wire->raw.round;
 }
 #endif

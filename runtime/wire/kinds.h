@@ -21,11 +21,11 @@ struct wire_kind {
 
 extern const struct wire_kind wire_kinds[WIRE_TYPES];
 
-/* It is of a type that goes this way, and has no flags but those of its type. */
+/* It is of a type that goes this way, and has no flags but those of its type, and no extension: nobody makes use of one today. */
 static inline bool wire_is_known(const struct wire *wire, enum wire_path path)
 {
     return wire->type < WIRE_TYPES && wire_kinds[wire->type].paths & path &&
-           !(wire->flags & ~wire_kinds[wire->type].flags);
+           !(wire->flags & ~wire_kinds[wire->type].flags) && !wire->extension;
 }
 
 /* Bytes of the message at `bytes`, header and body, of which there are `len` at least; 0: it is cut short. */

@@ -7,6 +7,16 @@
 
 enum { PARCEL_F_CREATING = 1, PARCEL_F_HOLLOW = 2, PARCEL_F_TELL = 128 };
 
+/* Whom a parcel is for, in one word. */
+static inline int64_t parcel_to(struct life life)
+{
+    return (int64_t)((uint64_t)life.incarnation << 32 | (uint32_t)life.rank);
+}
+static inline struct life parcel_life(int64_t to)
+{
+    return life_of((int)(uint32_t)to, (uint32_t)((uint64_t)to >> 32));
+}
+
 struct msg_parcel {
     struct life sender, receiver;
     uint64_t received; /* of the other direction's pieces all up to there are here */
@@ -27,30 +37,30 @@ static inline void msg_parcel_encode(const struct msg_parcel *m, struct wire *wi
                           .flags = (uint8_t)((m->creating ? PARCEL_F_CREATING : 0) | (m->hollow ? PARCEL_F_HOLLOW : 0) |
                                              (m->tell ? PARCEL_F_TELL : 0)),
                           .seq = m->piece,
-                          .offset = m->at,
+                          .raw.offset = m->at,
                           .len = m->len,
-                          .count = m->hollows,
-                          .a = (int64_t)((uint64_t)m->receiver.incarnation << 32 | (uint32_t)m->receiver.rank),
-                          .b = (int64_t)m->received,
-                          .identity = m->total,
-                          .step = m->kind,
-                          .rank = (uint32_t)m->sender.rank,
-                          .incarnation = m->sender.incarnation};
+                          .raw.count = m->hollows,
+                          .raw.a = parcel_to(m->receiver),
+                          .raw.b = (int64_t)m->received,
+                          .raw.identity = m->total,
+                          .raw.step = m->kind,
+                          .raw.rank = (uint32_t)m->sender.rank,
+                          .raw.incarnation = m->sender.incarnation};
 }
 
 static inline void msg_parcel_decode(const struct wire *wire, struct msg_parcel *m)
 {
     m->sender = wire_life(wire);
-    m->receiver = life_of((int)(uint32_t)wire->a, (uint32_t)((uint64_t)wire->a >> 32));
-    m->received = (uint64_t)wire->b;
+    m->receiver = parcel_life(wire->raw.a);
+    m->received = (uint64_t)wire->raw.b;
     m->piece = wire->seq;
-    m->kind = wire->step;
+    m->kind = wire->raw.step;
     m->creating = wire->flags & PARCEL_F_CREATING;
     m->tell = wire->flags & PARCEL_F_TELL;
     m->hollow = wire->flags & PARCEL_F_HOLLOW;
-    m->hollows = wire->count;
-    m->total = wire->identity;
-    m->at = wire->offset;
+    m->hollows = wire->raw.count;
+    m->total = wire->raw.identity;
+    m->at = wire->raw.offset;
     m->len = wire->len;
 }
 

@@ -20,18 +20,18 @@ static inline void msg_patch_of_encode(uint8_t type, const struct msg_patch_of *
 {
     *wire = (struct wire){.type = type,
                           .flags = m->around ? PATCH_F_AROUND : 0,
-                          .slot = m->at.slot,
-                          .seg = m->at.seg,
-                          .offset = m->at.offset,
-                          .identity = m->generation,
-                          .step = m->class};
+                          .raw.slot = m->at.slot,
+                          .raw.seg = m->at.seg,
+                          .raw.offset = m->at.offset,
+                          .raw.identity = m->generation,
+                          .raw.step = m->class};
 }
 
 static inline void msg_patch_of_decode(const struct wire *wire, struct msg_patch_of *m)
 {
     msg_at_decode(wire, &m->at);
-    m->class = wire->step;
-    m->generation = wire->identity;
+    m->class = wire->raw.step;
+    m->generation = wire->raw.identity;
     m->around = wire->flags & PATCH_F_AROUND;
 }
 
@@ -44,13 +44,13 @@ struct msg_fetch {
 static inline void msg_fetch_encode(const struct msg_fetch *m, struct wire *wire)
 {
     msg_patch_of_encode(WIRE_FETCH, &m->of, wire);
-    wire->count = m->bytes;
+    wire->raw.count = m->bytes;
 }
 
 static inline void msg_fetch_decode(const struct wire *wire, struct msg_fetch *m)
 {
     msg_patch_of_decode(wire, &m->of);
-    m->bytes = wire->count;
+    m->bytes = wire->raw.count;
 }
 
 /* Here they are. */
@@ -64,13 +64,13 @@ static inline void msg_patch_encode(const struct msg_patch *m, struct wire *wire
 {
     msg_patch_of_encode(WIRE_PATCH, &m->of, wire);
     wire->len = m->len;
-    wire->count = m->answer ? WIRE_PATCH_ANSWER : 0;
+    wire->raw.count = m->answer ? WIRE_PATCH_ANSWER : 0;
 }
 
 static inline void msg_patch_decode(const struct wire *wire, struct msg_patch *m)
 {
     msg_patch_of_decode(wire, &m->of);
     m->len = wire->len;
-    m->answer = wire->count == WIRE_PATCH_ANSWER;
+    m->answer = wire->raw.count == WIRE_PATCH_ANSWER;
 }
 #endif

@@ -16,13 +16,13 @@ static inline void msg_put_encode(const struct msg_put *m, struct wire *wire)
 {
     msg_request_encode(WIRE_PUT, &m->request, wire);
     wire->flags |= m->through ? PUT_F_THROUGH : 0;
-    wire->note = (uint16_t)(m->note + 1);
+    wire->raw.note = (uint16_t)(m->note + 1);
 }
 
 static inline void msg_put_decode(const struct wire *wire, struct msg_put *m)
 {
     msg_request_decode(wire, &m->request);
     m->through = wire->flags & PUT_F_THROUGH;
-    m->note = (int)wire->note - 1;
+    m->note = (int)wire->raw.note - 1;
 }
 #endif

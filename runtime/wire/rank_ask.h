@@ -15,23 +15,23 @@ struct msg_rank_ask {
 static inline void msg_rank_ask_encode(const struct msg_rank_ask *m, struct wire *wire)
 {
     *wire = (struct wire){.type = WIRE_RANK_ASK,
-                          .offset = m->begun,
-                          .count = m->behind,
-                          .a = (int64_t)m->asked,
-                          .b = (int64_t)m->returned,
-                          .identity = m->group,
-                          .rank = (uint32_t)m->life.rank,
-                          .incarnation = m->life.incarnation};
+                          .raw.offset = m->begun,
+                          .raw.count = m->behind,
+                          .raw.a = (int64_t)m->asked,
+                          .raw.b = (int64_t)m->returned,
+                          .raw.identity = m->group,
+                          .raw.rank = (uint32_t)m->life.rank,
+                          .raw.incarnation = m->life.incarnation};
 }
 
 static inline void msg_rank_ask_decode(const struct wire *wire, struct msg_rank_ask *m)
 {
     m->life = wire_life(wire);
-    m->asked = (uint64_t)wire->a;
-    m->behind = wire->count != 0;
-    m->group = wire->identity;
-    m->returned = (uint64_t)wire->b;
-    m->begun = wire->offset;
+    m->asked = (uint64_t)wire->raw.a;
+    m->behind = wire->raw.count != 0;
+    m->group = wire->raw.identity;
+    m->returned = (uint64_t)wire->raw.b;
+    m->begun = wire->raw.offset;
 }
 
 struct msg_rank_says {
@@ -44,18 +44,18 @@ struct msg_rank_says {
 static inline void msg_rank_says_encode(const struct msg_rank_says *m, struct wire *wire)
 {
     *wire = (struct wire){.type = WIRE_RANK_SAYS,
-                          .count = m->process,
-                          .a = (int64_t)m->asked,
-                          .identity = m->ticks,
-                          .rank = (uint32_t)m->life.rank,
-                          .incarnation = m->life.incarnation};
+                          .raw.count = m->process,
+                          .raw.a = (int64_t)m->asked,
+                          .raw.identity = m->ticks,
+                          .raw.rank = (uint32_t)m->life.rank,
+                          .raw.incarnation = m->life.incarnation};
 }
 
 static inline void msg_rank_says_decode(const struct wire *wire, struct msg_rank_says *m)
 {
     m->life = wire_life(wire);
-    m->process = wire->count;
-    m->ticks = wire->identity;
-    m->asked = (uint64_t)wire->a;
+    m->process = wire->raw.count;
+    m->ticks = wire->raw.identity;
+    m->asked = (uint64_t)wire->raw.a;
 }
 #endif

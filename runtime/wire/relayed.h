@@ -25,12 +25,12 @@ struct msg_relayed {
 
 static inline void msg_relayed_encode(const struct msg_relayed *m, struct wire *wire)
 {
-    *wire = (struct wire){.type = WIRE_RELAYED, .offset = m->living, .identity = m->up_to};
+    *wire = (struct wire){.type = WIRE_RELAYED, .raw.offset = m->living, .raw.identity = m->up_to};
 }
 
 static inline void msg_relayed_decode(const struct wire *wire, struct msg_relayed *m)
 {
-    m->up_to = wire->identity;
-    m->living = wire->offset;
+    m->up_to = wire->raw.identity;
+    m->living = wire->raw.offset;
 }
 #endif

@@ -22,19 +22,19 @@ static inline void msg_reply_encode(const struct msg_reply *m, struct wire *wire
     *wire = (struct wire){.type = WIRE_REPLY,
                           .seq = m->seq,
                           .len = m->len,
-                          .a = m->value,
+                          .raw.a = m->value,
                           .epoch = m->shared,
-                          .status = m->status,
-                          .note = (uint16_t)(m->forgot + 1)};
+                          .raw.status = m->status,
+                          .raw.note = (uint16_t)(m->forgot + 1)};
 }
 
 static inline void msg_reply_decode(const struct wire *wire, struct msg_reply *m)
 {
     m->seq = wire->seq;
     m->len = wire->len;
-    m->status = wire->status;
-    m->value = wire->a;
+    m->status = wire->raw.status;
+    m->value = wire->raw.a;
     m->shared = wire->epoch;
-    m->forgot = (int)wire->note - 1;
+    m->forgot = (int)wire->raw.note - 1;
 }
 #endif

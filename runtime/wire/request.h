@@ -21,15 +21,15 @@ static inline void msg_request_encode(uint8_t type, const struct msg_request *m,
 {
     *wire = (struct wire){.type = type,
                           .flags = m->packed ? REQUEST_F_PACKED : 0,
-                          .slot = m->at.slot,
-                          .seg = m->at.seg,
+                          .raw.slot = m->at.slot,
+                          .raw.seg = m->at.seg,
                           .seq = m->seq,
-                          .offset = m->at.offset,
+                          .raw.offset = m->at.offset,
                           .len = m->len,
                           .epoch = m->generation,
-                          .status = (int32_t)m->doubted,
-                          .rank = (uint32_t)m->origin.rank,
-                          .incarnation = m->origin.incarnation};
+                          .raw.status = (int32_t)m->doubted,
+                          .raw.rank = (uint32_t)m->origin.rank,
+                          .raw.incarnation = m->origin.incarnation};
 }
 
 static inline void msg_request_decode(const struct wire *wire, struct msg_request *m)
@@ -40,6 +40,6 @@ static inline void msg_request_decode(const struct wire *wire, struct msg_reques
     m->packed = wire->flags & REQUEST_F_PACKED;
     m->generation = wire->epoch;
     m->origin = wire_life(wire);
-    m->doubted = (uint32_t)wire->status;
+    m->doubted = (uint32_t)wire->raw.status;
 }
 #endif

@@ -19,18 +19,18 @@ static inline void msg_rmw_encode(const struct msg_rmw *m, struct wire *wire)
 {
     msg_request_encode(WIRE_RMW, &m->request, wire);
     msg_identity_encode(&m->identity, wire);
-    wire->count = m->operation | (m->bytes == 4 ? RMW_32 : 0);
-    wire->a = m->a;
-    wire->b = m->b;
+    wire->raw.count = m->operation | (m->bytes == 4 ? RMW_32 : 0);
+    wire->raw.a = m->a;
+    wire->raw.b = m->b;
 }
 
 static inline void msg_rmw_decode(const struct wire *wire, struct msg_rmw *m)
 {
     msg_request_decode(wire, &m->request);
     msg_identity_decode(wire, &m->identity);
-    m->operation = wire->count & ~(uint32_t)RMW_32;
-    m->bytes = wire->count & RMW_32 ? 4 : 8;
-    m->a = wire->a;
-    m->b = wire->b;
+    m->operation = wire->raw.count & ~(uint32_t)RMW_32;
+    m->bytes = wire->raw.count & RMW_32 ? 4 : 8;
+    m->a = wire->raw.a;
+    m->b = wire->raw.b;
 }
 #endif

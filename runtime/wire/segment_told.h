@@ -17,20 +17,20 @@ struct msg_segment {
 static inline void msg_segment_encode(const struct msg_segment *m, struct wire *wire)
 {
     *wire = (struct wire){.type = WIRE_SEGMENT,
-                          .seg = m->seg,
-                          .count = m->uneven,
-                          .a = (int64_t)m->bytes_per_rank,
-                          .b = m->redundancy,
-                          .identity = m->number};
+                          .raw.seg = m->seg,
+                          .raw.count = m->uneven,
+                          .raw.a = (int64_t)m->bytes_per_rank,
+                          .raw.b = m->redundancy,
+                          .raw.identity = m->number};
 }
 
 static inline void msg_segment_decode(const struct wire *wire, struct msg_segment *m)
 {
-    m->seg = wire->seg;
-    m->number = wire->identity;
-    m->bytes_per_rank = (uint64_t)wire->a;
-    m->redundancy = (uint32_t)wire->b;
-    m->uneven = wire->count != 0;
+    m->seg = wire->raw.seg;
+    m->number = wire->raw.identity;
+    m->bytes_per_rank = (uint64_t)wire->raw.a;
+    m->redundancy = (uint32_t)wire->raw.b;
+    m->uneven = wire->raw.count != 0;
 }
 
 struct msg_segment_freed {
@@ -41,8 +41,11 @@ struct msg_segment_freed {
 
 static inline void msg_segment_freed_encode(const struct msg_segment_freed *m, struct wire *wire)
 {
-    *wire = (struct wire){
-        .type = WIRE_SEGMENT, .flags = SEGMENT_F_FREED, .seg = m->seg, .a = m->status, .identity = m->number};
+    *wire = (struct wire){.type = WIRE_SEGMENT,
+                          .flags = SEGMENT_F_FREED,
+                          .raw.seg = m->seg,
+                          .raw.a = m->status,
+                          .raw.identity = m->number};
 }
 
 static inline bool msg_segment_is_freed(const struct wire *wire)
@@ -52,8 +55,8 @@ static inline bool msg_segment_is_freed(const struct wire *wire)
 
 static inline void msg_segment_freed_decode(const struct wire *wire, struct msg_segment_freed *m)
 {
-    m->seg = wire->seg;
-    m->number = wire->identity;
-    m->status = wire->a;
+    m->seg = wire->raw.seg;
+    m->number = wire->raw.identity;
+    m->status = wire->raw.a;
 }
 #endif

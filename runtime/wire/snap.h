@@ -14,14 +14,14 @@ struct msg_snap {
 
 static inline void msg_snap_encode(uint8_t type, const struct msg_snap *m, struct wire *wire)
 {
-    *wire = (struct wire){.type = type, .slot = m->slot, .identity = m->placed, .step = m->class};
+    *wire = (struct wire){.type = type, .raw.slot = m->slot, .raw.identity = m->placed, .raw.step = m->class};
 }
 
 static inline void msg_snap_decode(const struct wire *wire, struct msg_snap *m)
 {
-    m->slot = wire->slot;
-    m->class = wire->step;
-    m->placed = wire->identity;
+    m->slot = wire->raw.slot;
+    m->class = wire->raw.step;
+    m->placed = wire->raw.identity;
 }
 
 struct msg_snap_begin {
@@ -32,13 +32,13 @@ struct msg_snap_begin {
 static inline void msg_snap_begin_encode(const struct msg_snap_begin *m, struct wire *wire)
 {
     msg_snap_encode(WIRE_SNAP_BEGIN, &m->snap, wire);
-    wire->status = (int32_t)m->forwards;
+    wire->raw.status = (int32_t)m->forwards;
 }
 
 static inline void msg_snap_begin_decode(const struct wire *wire, struct msg_snap_begin *m)
 {
     msg_snap_decode(wire, &m->snap);
-    m->forwards = (uint32_t)wire->status;
+    m->forwards = (uint32_t)wire->raw.status;
 }
 
 /* Operations seen of one origin (body as agent/dedup.h has it), or of tasks (body: struct dedup_task, one or several). */
@@ -78,19 +78,19 @@ struct msg_snap_block {
 static inline void msg_snap_block_encode(const struct msg_snap_block *m, struct wire *wire)
 {
     msg_snap_encode(WIRE_SNAP_BLOCK, &m->snap, wire);
-    wire->seg = m->seg;
-    wire->offset = m->offset;
+    wire->raw.seg = m->seg;
+    wire->raw.offset = m->offset;
     wire->len = m->len;
-    wire->count = m->lost ? WIRE_BLOCK_LOST : 0;
+    wire->raw.count = m->lost ? WIRE_BLOCK_LOST : 0;
 }
 
 static inline void msg_snap_block_decode(const struct wire *wire, struct msg_snap_block *m)
 {
     msg_snap_decode(wire, &m->snap);
-    m->seg = wire->seg;
-    m->offset = wire->offset;
+    m->seg = wire->raw.seg;
+    m->offset = wire->raw.offset;
     m->len = wire->len;
-    m->lost = wire->count == WIRE_BLOCK_LOST;
+    m->lost = wire->raw.count == WIRE_BLOCK_LOST;
 }
 
 /* All was sent. */

@@ -386,12 +386,12 @@ struct wire rank_wire(const struct rank *r, uint8_t type, uint32_t seg, int slot
     for (int i = 0; i < there(); i++)
         if (!w.node[i].still)
             return (struct wire){.type = type,
-                                 .slot = (uint16_t)slot,
-                                 .seg = seg,
-                                 .offset = offset,
+                                 .raw.slot = (uint16_t)slot,
+                                 .raw.seg = seg,
+                                 .raw.offset = offset,
                                  .epoch = w.node[i].agent.view.copyset[copyset_of(slot, class)].generation,
-                                 .rank = r->rank,
-                                 .incarnation = r->incarnation};
+                                 .raw.rank = r->rank,
+                                 .raw.incarnation = r->incarnation};
     return (struct wire){0};
 }
 
@@ -411,14 +411,14 @@ int rank_ask(struct rank *r, int node, struct wire wire, const void *body)
         return -1000;
     assert_int_equal(r->replies, before + 1);
     assert_int_equal(r->reply.seq, r->seq);
-    return r->reply.status;
+    return r->reply.raw.status;
 }
 
 int rank_put(struct rank *r, int node, uint32_t seg, int slot, uint64_t offset, int64_t value, uint16_t note)
 {
     struct wire put = rank_wire(r, WIRE_PUT, seg, slot, offset);
     put.len = sizeof value;
-    put.note = note;
+    put.raw.note = note;
     return rank_ask(r, node, put, &value);
 }
 

@@ -4,6 +4,10 @@
 #define KEEL_TEST_AGENTS_H
 
 #include "runtime/agent/agent.h"
+#include "runtime/wire/get.h"
+#include "runtime/wire/put.h"
+#include "runtime/wire/rmw.h"
+#include "runtime/wire/segment_told.h"
 
 enum { NODES_MAX = 5, SEG_SHADOW = 1, SEG_TRIPLE = 2, SEG_NONE = 3, SUBMITTED_MAX = 256, SEG_BYTES = 1024 * 1024 };
 

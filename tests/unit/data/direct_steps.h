@@ -18,6 +18,7 @@
 #include "runtime/client/progress.h"
 #include "runtime/client/stream/link.h"
 #include "runtime/client/stream/mail.h"
+#include "runtime/wire/parcel.h"
 
 enum { RANKS = 2 };
 
@@ -96,9 +97,9 @@ static inline void agents_turn(void)
         if (w.type != WIRE_PARCEL && w.type != WIRE_PARCEL_BACK)
             continue;
         passed += w.type == WIRE_PARCEL;
-        pieces += w.type == WIRE_PARCEL && w.identity > COURIER_PIECE;
-        struct tp_ep *to = rank[parcel_life(w.a).rank].own;
-        bool lost = loses && (parcel_life(w.a).rank == 0 || (w.identity > COURIER_PIECE && pieces > loses));
+        pieces += w.type == WIRE_PARCEL && w.raw.identity > COURIER_PIECE;
+        struct tp_ep *to = rank[parcel_life(w.raw.a).rank].own;
+        bool lost = loses && (parcel_life(w.raw.a).rank == 0 || (w.raw.identity > COURIER_PIECE && pieces > loses));
         if (to && !lost)
             assert_int_equal(tp_send(to, e[i].data, e[i].len, NULL, 0, NULL), KEEL_OK);
     }
@@ -145,7 +146,8 @@ static inline void check_parcel(const struct tp_event *e)
 {
     struct wire w;
     memcpy(&w, e->data, sizeof w);
-    assert_true(w.type != WIRE_PARCEL || !w.seq || (w.offset <= w.identity && w.len <= w.identity - w.offset));
+    assert_true(w.type != WIRE_PARCEL || !w.seq ||
+                (w.raw.offset <= w.raw.identity && w.len <= w.raw.identity - w.raw.offset));
 }
 
 static inline int lossy_poll(struct tp *tp, struct tp_event *e, int max)

@@ -43,8 +43,8 @@ static inline void ask_without_memory(const struct wire *put, const void *value)
 static inline struct wire add_of(uint32_t seg, int slot, int64_t value, uint64_t number)
 {
     struct wire add = rank_wire(writer, WIRE_RMW, seg, slot, 8);
-    add.a = value;
-    add.identity = number;
+    add.raw.a = value;
+    add.raw.identity = number;
     return add;
 }
 

@@ -40,19 +40,19 @@ static inline void announce(struct rank *r, int node, uint32_t seg, uint64_t off
                             uint8_t level, uint16_t note)
 {
     struct wire intent = rank_wire(r, WIRE_INTENT, seg, 0, offset);
-    intent.count = len;
-    intent.identity = put;
-    intent.lane = level;
-    intent.note = note;
+    intent.raw.count = len;
+    intent.raw.identity = put;
+    intent.raw.round = level;
+    intent.raw.note = note;
     rank_send(r, node, intent, NULL);
 }
 
 static inline int add(struct rank *r, int node, uint32_t seg, uint64_t offset, int64_t value, uint64_t number)
 {
     struct wire q = rank_wire(r, WIRE_RMW, seg, 0, offset);
-    q.a = value;
-    q.identity = number;
-    q.lane = 5;
+    q.raw.a = value;
+    q.raw.identity = number;
+    q.raw.round = 5;
     return rank_ask(r, node, q, NULL);
 }
 

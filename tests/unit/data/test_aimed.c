@@ -138,10 +138,10 @@ static void announce(struct rank *r, int node, uint32_t seg, uint64_t offset, ui
                      uint16_t note)
 {
     struct wire intent = rank_wire(r, WIRE_INTENT, seg, 0, offset);
-    intent.count = len;
-    intent.identity = put;
-    intent.lane = level;
-    intent.note = note;
+    intent.raw.count = len;
+    intent.raw.identity = put;
+    intent.raw.round = level;
+    intent.raw.note = note;
     rank_send(r, node, intent, NULL);
 }
 static void test_aimed_stale_note_does_not_condemn_the_whole_copy(void **state)
@@ -188,8 +188,8 @@ static void test_aimed_segment_freed_during_fetch(void **state)
             world_restore();
             struct wire add = rank_wire(&w.rank[2], WIRE_RMW, 0, 0, 0); /* the system segment: the same copyset */
             add.epoch = w.node[0].agent.view.copyset[copyset_of(0, 2)].generation;
-            add.a = 1;
-            add.identity = 1;
+            add.raw.a = 1;
+            add.raw.identity = 1;
             int status = rank_ask(&w.rank[2], 0, add, NULL);
             if (status != KEEL_OK) {
                 print_message("freed at node %d after %d turns: %d\n", at, k, status);
@@ -424,9 +424,9 @@ static void complete_then_torn(int lost_at, int torn_at)
         if (k->life.rank == 3)
             agent_close_conn(&w.node[lost_at].agent, k);
     struct wire intent = rank_wire(&w.rank[2], WIRE_INTENT, SEG_SHADOW, 0, 0);
-    intent.count = sizeof big / 2;
-    intent.identity = 1;
-    intent.note = 1;
+    intent.raw.count = sizeof big / 2;
+    intent.raw.identity = 1;
+    intent.raw.note = 1;
     rank_send(&w.rank[2], torn_at, intent, NULL);
     world_pump();
     memcpy(bytes_at(torn_at, SEG_SHADOW, 0) + 512, &half, 8);
@@ -565,10 +565,11 @@ static void test_aimed_operation_without_answer_asks_whether_the_node_lives(void
 static void test_aimed_bytes_of_an_older_repair_change_nothing(void **state)
 {
     (void)state;
-    struct wire patch = {.type = WIRE_PATCH, .slot = 0, .seg = SEG_SHADOW, .offset = 8, .len = 8, .step = 1};
+    struct wire patch = {
+        .type = WIRE_PATCH, .raw.slot = 0, .raw.seg = SEG_SHADOW, .raw.offset = 8, .len = 8, .raw.step = 1};
     int64_t old = 77;
     struct view_event doubt = {.type = VIEW_RANK_DOUBT, .a = 3};
-    patch.identity = copyset_at(0, SEG_SHADOW, 0)->generation;
+    patch.raw.identity = copyset_at(0, SEG_SHADOW, 0)->generation;
     world_change(&doubt, 1);
     agent_tell(&w.node[0].agent, 1, &patch, &old);
     world_pump();
@@ -593,7 +594,7 @@ static void test_aimed_read_from_a_node_that_wakes_is_not_believed(void **state)
     world_commit(1, &dead, 1);
     world_commit(2, &dead, 1);
     struct wire put = rank_wire(&w.rank[1], WIRE_PUT, SEG_SHADOW, 0, 64);
-    put.flags = WIRE_F_THROUGH;
+    put.flags = PUT_F_THROUGH;
     put.len = sizeof one;
     assert_int_equal(rank_ask(&w.rank[1], 1, put, &one), KEEL_OK);
     w.node[0].still = false;
@@ -628,10 +629,11 @@ static void test_aimed_announced_write_does_not_outlive_the_group(void **state)
 static void test_aimed_question_of_an_older_generation_is_not_answered(void **state)
 {
     (void)state;
-    struct wire ask = {.type = WIRE_COMPARE, .slot = 0, .seg = SEG_SHADOW, .offset = 8, .len = 8, .a = 1};
+    struct wire ask = {
+        .type = WIRE_COMPARE, .raw.slot = 0, .raw.seg = SEG_SHADOW, .raw.offset = 8, .len = 8, .raw.a = 1};
     struct view_event doubt = {.type = VIEW_RANK_DOUBT, .a = 3};
     int64_t zero = 0;
-    ask.identity = copyset_at(0, SEG_SHADOW, 0)->generation;
+    ask.raw.identity = copyset_at(0, SEG_SHADOW, 0)->generation;
     world_change(&doubt, 1);
     uint64_t before = agent_position(&w.node[1].agent, 0);
     agent_tell(&w.node[0].agent, 1, &ask, &zero);

@@ -66,7 +66,7 @@ static void test_aimed_node_without_memory_for_a_segment_lets_its_rank_say_so(vo
     w.node[0].agent.ranks.procs = &first;
     a->ranks.procs = &here;
     struct control r = {.type = CONTROL_SEG_CREATE, .id = 1, .seg = 4, .bytes = 64, .redundancy = 1, .b = 1};
-    struct wire tell = {.type = WIRE_SEGMENT, .seg = 4, .a = 64, .b = 1, .identity = 1};
+    struct wire tell = {.type = WIRE_SEGMENT, .raw.seg = 4, .raw.a = 64, .raw.b = 1, .raw.identity = 1};
     memory_fail_at(3); /* the copy, behind the segment */
     segments_told(a, &tell);
     assert_true(memory_failed());
@@ -89,7 +89,7 @@ static void test_aimed_node_without_memory_for_a_segment_lets_its_rank_say_so(vo
 static void test_aimed_node_without_memory_ends_if_nobody_says_so(void **state)
 {
     (void)state;
-    struct wire tell = {.type = WIRE_SEGMENT, .seg = 4, .a = 64, .b = 1, .identity = 1};
+    struct wire tell = {.type = WIRE_SEGMENT, .raw.seg = 4, .raw.a = 64, .raw.b = 1, .raw.identity = 1};
     memory_fail_at(3);
     segments_told(&w.node[1].agent, &tell);
     assert_true(memory_failed());
@@ -125,7 +125,8 @@ static void test_aimed_agent_without_memory_tells_nothing_more(void **state)
 {
     (void)state;
     struct agent *a = &w.node[0].agent;
-    struct wire forward = {.type = WIRE_FORWARD, .seg = SEG_SHADOW, .offset = 8, .len = 8, .count = WIRE_PUT};
+    struct wire forward = {
+        .type = WIRE_FORWARD, .raw.seg = SEG_SHADOW, .raw.offset = 8, .len = 8, .raw.count = WIRE_PUT};
     int64_t value = 7;
     uint64_t before = agent_position(a, 1);
     memory_fail_at(1);
@@ -308,7 +309,7 @@ static void one_frees(keel_status agreed, uint64_t number)
 
 static void four_are_told_of_it(void)
 {
-    struct wire tell = {.type = WIRE_SEGMENT, .seg = 4, .a = 64, .b = 1, .identity = 1};
+    struct wire tell = {.type = WIRE_SEGMENT, .raw.seg = 4, .raw.a = 64, .raw.b = 1, .raw.identity = 1};
     for (int node = 0; node < 4; node++)
         segments_told(&w.node[node].agent, &tell);
 }
@@ -492,7 +493,7 @@ static void test_aimed_accumulate_of_which_an_agent_refuses_a_piece_goes_on(void
     const struct piece *first = c.ops.active ? c.ops.active->out.pieces : NULL;
     assert_non_null(first);
     assert_non_null(first->sibling);
-    struct wire refusal = {.type = WIRE_REPLY, .seq = first->sibling->seq, .status = KEEL_ERR_NOMEM};
+    struct wire refusal = {.type = WIRE_REPLY, .seq = first->sibling->seq, .raw.status = KEEL_ERR_NOMEM};
     pthread_mutex_lock(&c.lock);
     op_answered(&c, &refusal, NULL, 0, w.now);
     pthread_mutex_unlock(&c.lock);

@@ -70,7 +70,7 @@ static void test_aimed_accumulate_is_atomic_against_local_atomics(void **state)
     for (int i = 0; i < 64; i++)
         one[i] = 1;
     struct wire first = rank_wire(&w.rank[0], WIRE_RMW, SEG_NONE, 0, 8 * 64);
-    first.identity = 1;
+    first.raw.identity = 1;
     assert_int_equal(rank_ask(&w.rank[0], 0, first, NULL), KEEL_OK);
     assert_int_not_equal(w.rank[0].reply.epoch, 0); /* from here on ranks of that node do it themselves */
     pthread_create(&t, NULL, cas_adds, bytes_at(0, SEG_NONE, 0) + 8 * 33);
@@ -79,9 +79,9 @@ static void test_aimed_accumulate_is_atomic_against_local_atomics(void **state)
     for (int i = 0; i < n; i++) {
         struct wire acc = rank_wire(&w.rank[1], WIRE_ACC, SEG_NONE, 0, 0);
         acc.len = sizeof one;
-        acc.count = KEEL_DOUBLE;
-        acc.f = 1;
-        acc.identity = (uint64_t)i + 1;
+        acc.raw.count = KEEL_DOUBLE;
+        memcpy(&acc.raw.a, &(double){1}, sizeof(double));
+        acc.raw.identity = (uint64_t)i + 1;
         rank_send(&w.rank[1], 0, acc, one);
         if (i % 32 == 31)
             world_pump();
@@ -337,10 +337,10 @@ static void test_aimed_freed_pool_leaves_no_records(void **state)
     size_t before[2];
     for (int node = 0; node < 2; node++)
         before[node] = dedup_bytes(&w.node[node].agent.dedup[copyset_of(0, 1)]);
-    add.flags = WIRE_F_TASK;
-    add.a = 1;
-    add.identity = task_id(SEG_TRIPLE, 0); /* as if that segment were the pool */
-    add.round = 1;
+    add.flags = IDENTITY_F_TASK;
+    add.raw.a = 1;
+    add.raw.identity = task_id(SEG_TRIPLE, 0); /* as if that segment were the pool */
+    add.raw.round = 1;
     assert_int_equal(rank_ask(&w.rank[3], 0, add, NULL), KEEL_OK);
     assert_true(dedup_bytes(&w.node[1].agent.dedup[copyset_of(0, 1)]) > before[1]);
     struct proc proc = {.life.rank = 0};
@@ -360,8 +360,8 @@ static void test_aimed_forward_to_a_cut_off_copy_is_sent_again(void **state)
     world_prepare(&dead, 1); /* fences node 1 everywhere */
     world_pump();
     struct wire add = rank_wire(&w.rank[3], WIRE_RMW, SEG_TRIPLE, 0, 8);
-    add.a = 5;
-    add.identity = 1;
+    add.raw.a = 5;
+    add.raw.identity = 1;
     int before = w.rank[3].replies;
     rank_send(&w.rank[3], 0, add, NULL); /* waits: frozen */
     world_pump();
@@ -384,13 +384,13 @@ static void test_aimed_chain_that_is_mended_repeats_all_or_nothing(void **state)
     (void)state;
     struct wire put = rank_wire(&w.rank[3], WIRE_PUT, SEG_TRIPLE, 0, 8), add = put;
     int64_t hundred = 100;
-    put.flags = WIRE_F_THROUGH;
+    put.flags = PUT_F_THROUGH;
     put.len = sizeof hundred;
     add.type = WIRE_RMW;
     add.flags = 0;
     add.len = 0;
-    add.a = 5;
-    add.identity = 1;
+    add.raw.a = 5;
+    add.raw.identity = 1;
     rank_send(&w.rank[3], 0, put, &hundred);
     rank_send(&w.rank[3], 0, add, NULL);
     for (int i = 0; i < 100 && word_at(2, SEG_TRIPLE, 0, 8) != 105; i++)
@@ -596,8 +596,8 @@ static void test_aimed_what_the_dead_have_asked_for_is_not_executed(void **state
     (void)state;
     const struct view_event first = {.type = VIEW_RANK_LEFT, .a = 1}, dead = {.type = VIEW_RANK_DEAD, .a = 2, .c = 9};
     struct wire add = rank_wire(&w.rank[2], WIRE_RMW, SEG_NONE, 0, 8);
-    add.a = 5;
-    add.identity = 1;
+    add.raw.a = 5;
+    add.raw.identity = 1;
     world_prepare(&first, 1);
     rank_send(&w.rank[2], 0, add, NULL);
     world_pump();

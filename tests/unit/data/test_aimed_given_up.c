@@ -268,7 +268,7 @@ static keel_status send_in_vain(struct tp_ep *ep, const void *header, size_t hle
     assert_int_equal(hlen, sizeof in_vain);
     memcpy(&in_vain, header, sizeof in_vain);
     in_vain.epoch = 0;
-    in_vain.note = 0;
+    in_vain.raw.note = 0;
     return tp_mem.send(ep, &in_vain, sizeof in_vain, body, len, op);
 }
 

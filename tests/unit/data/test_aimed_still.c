@@ -41,8 +41,8 @@ static struct proc *stand_still(struct intent_page *page)
 static void add_while_filled(int *sum)
 {
     struct wire add = rank_wire(&w.rank[3], WIRE_RMW, SEG_TRIPLE, 0, STILL_SUM + 8 * (uint64_t)*sum);
-    add.a = 1;
-    add.identity = (uint64_t)++ * sum;
+    add.raw.a = 1;
+    add.raw.identity = (uint64_t)++ * sum;
     rank_send(&w.rank[3], 0, add, NULL);
 }
 

@@ -25,11 +25,14 @@ static void tell_all(const struct wire *told)
 static void some_segments(void)
 {
     for (uint32_t seg = 4; seg <= 5; seg++)
-        tell_all(&(struct wire){.type = WIRE_SEGMENT, .seg = seg, .a = 64, .b = 1, .identity = seg});
-    tell_all(&(struct wire){.type = WIRE_SEGMENT, .seg = 5, .flags = WIRE_F_FREED, .identity = 8});
+        tell_all(&(struct wire){.type = WIRE_SEGMENT, .raw.seg = seg, .raw.a = 64, .raw.b = 1, .raw.identity = seg});
+    tell_all(&(struct wire){.type = WIRE_SEGMENT, .raw.seg = 5, .flags = SEGMENT_F_FREED, .raw.identity = 8});
     for (uint32_t seg = 6; seg <= 7; seg++)
-        tell_all(&(struct wire){
-            .type = WIRE_SEGMENT, .seg = seg, .flags = WIRE_F_FREED, .a = KEEL_ERR_NOMEM, .identity = 3 + seg});
+        tell_all(&(struct wire){.type = WIRE_SEGMENT,
+                                .raw.seg = seg,
+                                .flags = SEGMENT_F_FREED,
+                                .raw.a = KEEL_ERR_NOMEM,
+                                .raw.identity = 3 + seg});
 }
 
 static void assert_same_segments(const struct agent *a, const struct agent *b)
@@ -65,10 +68,10 @@ static void test_born_is_told_how_many_there_were(void **state)
 {
     (void)state;
     open_three();
-    tell_all(&(struct wire){.type = WIRE_SEGMENT, .seg = 4, .a = 64, .b = 1, .identity = 1});
-    tell_all(&(struct wire){.type = WIRE_SEGMENT, .seg = 5, .a = 64, .b = 1, .identity = 2});
-    tell_all(&(struct wire){.type = WIRE_SEGMENT, .seg = 5, .flags = WIRE_F_FREED, .identity = 3});
-    tell_all(&(struct wire){.type = WIRE_SEGMENT, .seg = 4, .flags = WIRE_F_FREED, .identity = 4});
+    tell_all(&(struct wire){.type = WIRE_SEGMENT, .raw.seg = 4, .raw.a = 64, .raw.b = 1, .raw.identity = 1});
+    tell_all(&(struct wire){.type = WIRE_SEGMENT, .raw.seg = 5, .raw.a = 64, .raw.b = 1, .raw.identity = 2});
+    tell_all(&(struct wire){.type = WIRE_SEGMENT, .raw.seg = 5, .flags = SEGMENT_F_FREED, .raw.identity = 3});
+    tell_all(&(struct wire){.type = WIRE_SEGMENT, .raw.seg = 4, .flags = SEGMENT_F_FREED, .raw.identity = 4});
     int node = world_join();
     world_pump();
     assert_same_segments(&w.node[1].agent, &w.node[node].agent);
@@ -82,8 +85,14 @@ static void test_born_hears_what_was_said_in_older_views(void **state)
     open_three();
     int node = world_join();
     world_pump();
-    struct wire old = {.type = WIRE_SEGMENT, .seg = 4, .a = 64, .b = 1, .identity = 1, .epoch = w.epoch - 1}, new = old;
-    new.seg = 5;
+    struct wire old = {.type = WIRE_SEGMENT,
+                       .raw.seg = 4,
+                       .raw.a = 64,
+                       .raw.b = 1,
+                       .raw.identity = 1,
+                       .epoch = w.epoch - 1},
+                new = old;
+    new.raw.seg = 5;
     new.epoch = w.epoch;
     segments_told(&w.node[2].agent, &new);
     segments_told(&w.node[2].agent, &old);
@@ -97,7 +106,7 @@ static void test_born_before_that_nothing_is_sent_to_it(void **state)
 {
     (void)state;
     open_three();
-    struct wire told = {.type = WIRE_SEGMENT, .seg = 4, .a = 64, .b = 1};
+    struct wire told = {.type = WIRE_SEGMENT, .raw.seg = 4, .raw.a = 64, .raw.b = 1};
     struct agent *a = &w.node[0].agent;
     assert_int_equal(agent_tell(a, 3, &told, NULL), 0);
     assert_true(agent_acked(a, 3, 1));

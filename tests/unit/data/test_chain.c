@@ -40,11 +40,11 @@ static int teardown(void **state)
 static struct wire acc_of(int number)
 {
     struct wire acc = rank_wire(origin, WIRE_ACC, SEG_TRIPLE, 0, 0);
-    acc.count = KEEL_INT64;
+    acc.raw.count = KEEL_INT64;
     acc.len = BODY;
-    acc.a = 1;
-    acc.lane = (uint16_t)number;
-    acc.identity = 1;
+    acc.raw.a = 1;
+    acc.raw.round = (uint16_t)number;
+    acc.raw.identity = 1;
     return acc;
 }
 
@@ -118,7 +118,7 @@ static void test_chain_what_the_last_copy_answered_is_not_taken_back(void **stat
     origin = &w.rank[2];
     middle_dies_behind(N, true);
     assert_int_equal(origin->replies, N);
-    assert_int_equal(origin->reply.status, KEEL_OK);
+    assert_int_equal(origin->reply.raw.status, KEEL_OK);
     middle_is_declared_dead();
     primary_dies_behind_the_first_that_arrives_again();
     world_kill_node(0);
@@ -156,7 +156,7 @@ static void test_chain_repetition_is_not_answered_before_it_has_arrived_again(vo
     for (int i = 0; i < w.nodes + w.spares; i++)
         world_settle(i);
     world_pump();
-    bool answered = origin->replies > before && origin->reply.status == KEEL_OK;
+    bool answered = origin->replies > before && origin->reply.raw.status == KEEL_OK;
     assert_int_equal(word_at(2, SEG_TRIPLE, 0, 0), 0);
     tp_disconnect(w.node[2].agent.peers.peer[0].in); /* node 0 dies, and what it had sent is lost */
     w.node[2].still = false;
@@ -181,9 +181,9 @@ static void repeat_without_memory(bool frozen)
     while (c->life.rank != 3)
         c = c->next;
     struct wire acc = acc_of(0), next;
-    acc.flags = WIRE_F_TASK;
-    acc.identity = 77;
-    acc.round = 1;
+    acc.flags = IDENTITY_F_TASK;
+    acc.raw.identity = 77;
+    acc.raw.round = 1;
     assert_int_equal(rank_ask(origin, 0, acc, ones), KEEL_OK);
     assert_int_equal(word_at(0, SEG_TRIPLE, 0, 0), 1);
     rank_connect(origin, 0);
@@ -197,7 +197,7 @@ static void repeat_without_memory(bool frozen)
     world_pump();
     assert_int_equal(origin->replies, before + 1);
     next = acc;
-    next.step = origin->reply.status == KEEL_ERR_NOMEM ? 0 : 1; /* as the client does */
+    next.raw.step = origin->reply.raw.status == KEEL_ERR_NOMEM ? 0 : 1; /* as the client does */
     if (frozen) {
         for (int i = 0; i < w.nodes + w.spares; i++)
             world_commit(i, &elsewhere, 1);
@@ -230,7 +230,7 @@ static uint64_t told_by_copy_1(uint32_t seg)
     const struct peer *stream = &w.node[1].agent.peers.peer[0];
     uint64_t before = stream->next;
     struct wire acc = acc_of(1);
-    acc.seg = seg;
+    acc.raw.seg = seg;
     assert_int_equal(rank_ask(origin, 0, acc, ones), KEEL_OK);
     world_pump();
     return stream->next - before;

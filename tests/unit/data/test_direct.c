@@ -2,6 +2,7 @@
 #include "tests/unit/data/direct_steps.h"
 #include "runtime/client/progress.h"
 #include "runtime/client/stream/mail.h"
+#include "runtime/wire/parcel.h"
 
 static void test_direct_messages_pass_no_agent_once_ranks_have_met(void **state)
 {
@@ -243,9 +244,9 @@ static void test_direct_a_refusal_that_is_late_still_brings_what_followed(void *
     rank[0].deaf = false;
     assert_true(s->sent >= s->acked + 3);
     struct wire back = {.type = WIRE_PARCEL_BACK,
-                        .rank = 0,
-                        .incarnation = rank[0].c.incarnation,
-                        .a = parcel_to(life_of(1, 0)),
+                        .raw.rank = 0,
+                        .raw.incarnation = rank[0].c.incarnation,
+                        .raw.a = parcel_to(life_of(1, 0)),
                         .seq = s->acked};
     courier_receive(&rank[1].c, &back, NULL, 0, now_ns);
     get_all(0, 100);

@@ -3,6 +3,7 @@
 #include "tests/unit/data/memory.h"
 #include "runtime/client/stream/link.h"
 #include "runtime/client/stream/mail.h"
+#include "runtime/wire/parcel.h"
 
 enum { LEN = 20000 };
 
@@ -216,10 +217,10 @@ static void test_direct_refusal_to_the_last_life_replaces_none_to_the_next(void 
     struct client *c = &rank[1].c;
     struct wire late = {.type = WIRE_PARCEL,
                         .len = 100,
-                        .a = parcel_to(life_of(1, 0)),
+                        .raw.a = parcel_to(life_of(1, 0)),
                         .seq = c->coll.stream[0].received + 1,
-                        .identity = 100,
-                        .step = PARCEL_MAIL};
+                        .raw.identity = 100,
+                        .raw.step = PARCEL_MAIL};
     uint8_t bytes[100] = {0};
     struct link *before = begins_anew(0);
     refuse_those_of_the_next_life(0);

@@ -39,7 +39,7 @@ static void test_execute_put_of_an_older_generation_changes_nothing(void **state
     old.len = sizeof value;
     world_change(&doubt, 1);
     assert_int_equal(rank_ask(writer, 0, old, &value), WIRE_RETRY);
-    old.flags = WIRE_F_THROUGH;
+    old.flags = PUT_F_THROUGH;
     assert_int_equal(rank_ask(writer, 0, old, &value), WIRE_RETRY);
     old.flags = 0;
     world_restore();
@@ -61,7 +61,7 @@ static void test_execute_doubted_writer_must_connect_again(void **state)
     rank_connect(writer, 0);
     struct wire add = add_of(SEG_SHADOW, 0, 5, 1);
     assert_int_equal(rank_ask(writer, 0, add, NULL), WIRE_RETRY); /* it may be what was given up */
-    add.status = 1;
+    add.raw.status = 1;
     assert_int_equal(rank_ask(writer, 0, add, NULL), KEEL_OK);
 }
 
@@ -93,7 +93,7 @@ static void test_execute_direct_put_while_copies_are_made_equal_is_sent_back(voi
     assert_int_equal(word_at(0, SEG_SHADOW, 0, 16), 0);
     struct wire through = rank_wire(writer, WIRE_PUT, SEG_SHADOW, 0, 16);
     int64_t value = 6;
-    through.flags = WIRE_F_THROUGH;
+    through.flags = PUT_F_THROUGH;
     through.len = sizeof value;
     assert_int_equal(rank_ask(writer, 1, through, &value), WIRE_RETRY); /* no primary */
     assert_int_equal(rank_ask(writer, 0, through, &value), KEEL_OK);
@@ -112,14 +112,14 @@ static void test_execute_put_of_a_later_generation_waits_for_its_view(void **sta
     world_commit(1, &e, 1);
     world_commit(2, &e, 1);
     put.epoch = copyset_at(2, SEG_SHADOW, 0)->generation;
-    put.flags = WIRE_F_THROUGH;
+    put.flags = PUT_F_THROUGH;
     put.len = sizeof value;
     assert_int_equal(rank_ask(writer, 0, put, &value), -1000);
     assert_int_equal(word_at(0, SEG_SHADOW, 0, 16), 0);
     world_commit(0, &e, 1);
     world_pump();
     assert_int_equal(writer->replies, 1);
-    assert_int_equal(writer->reply.status, KEEL_OK);
+    assert_int_equal(writer->reply.raw.status, KEEL_OK);
     assert_int_equal(word_at(0, SEG_SHADOW, 0, 16), 8);
     assert_int_equal(word_at(1, SEG_SHADOW, 0, 16), 8);
 }
@@ -128,8 +128,8 @@ static void test_execute_get_is_answered_by_each_copy_while_all_are_equal(void *
 {
     (void)state;
     struct wire get = rank_wire(writer, WIRE_GET, SEG_SHADOW, 0, 8), strong = get;
-    get.count = strong.count = 8;
-    strong.flags = WIRE_F_STRONG;
+    get.raw.count = strong.raw.count = 8;
+    strong.flags = GET_F_STRONG;
     assert_int_equal(rank_ask(writer, 0, add_of(SEG_SHADOW, 0, 5, 1), NULL), KEEL_OK);
     for (int node = 0; node < 2; node++) {
         assert_int_equal(rank_ask(writer, node, get, NULL), KEEL_OK);
@@ -151,7 +151,7 @@ static void test_execute_what_was_lost_is_told(void **state)
     world_kill_node(0);
     int node = copyset_at(1, SEG_NONE, 0)->copy[0].node;
     struct wire q = rank_wire(writer, WIRE_GET, SEG_NONE, 0, 0);
-    q.count = 8;
+    q.raw.count = 8;
     assert_int_equal(rank_ask(writer, node, q, NULL), KEEL_ERR_DATA_LOST);
 }
 
@@ -173,7 +173,7 @@ static void test_execute_prepare_is_answered_when_forwards_have_arrived(void **s
     for (int i = 0; i < 3; i++)
         world_commit(i, &e, 1);
     world_pump();
-    assert_int_equal(writer->reply.status, KEEL_OK);
+    assert_int_equal(writer->reply.raw.status, KEEL_OK);
 }
 
 /* Else a view proposed before the death was found could never be prepared, nor the next one, which declares it. */
@@ -194,7 +194,7 @@ static void test_execute_prepare_does_not_wait_for_a_node_believed_dead(void **s
     assert_int_equal(writer->replies, 0); /* the origin is not told before the node is declared dead */
     world_kill_node(1);
     assert_int_equal(writer->replies, 1);
-    assert_int_equal(writer->reply.status, KEEL_OK);
+    assert_int_equal(writer->reply.raw.status, KEEL_OK);
 }
 
 static void test_execute_nothing_is_executed_between_prepare_and_commit(void **state)
@@ -207,7 +207,7 @@ static void test_execute_nothing_is_executed_between_prepare_and_commit(void **s
     for (int i = 0; i < 3; i++)
         world_commit(i, &e, 1);
     world_pump();
-    assert_int_equal(writer->reply.status, KEEL_OK);
+    assert_int_equal(writer->reply.raw.status, KEEL_OK);
     assert_int_equal(word_at(0, SEG_SHADOW, 0, 8), 5);
 }
 

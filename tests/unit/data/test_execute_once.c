@@ -15,9 +15,9 @@ static void test_execute_accumulate_is_answered_when_all_copies_have_it(void **s
     (void)state;
     const double two[2] = {1.5, -2};
     struct wire acc = rank_wire(writer, WIRE_ACC, SEG_TRIPLE, 0, 8);
-    acc.count = KEEL_DOUBLE;
-    acc.f = 2;
-    acc.identity = 1;
+    acc.raw.count = KEEL_DOUBLE;
+    memcpy(&acc.raw.a, &(double){2}, sizeof(double));
+    acc.raw.identity = 1;
     acc.len = sizeof two;
     w.node[2].still = true;
     assert_int_equal(rank_ask(writer, 0, acc, two), -1000); /* the third copy's node does not run */
@@ -29,7 +29,7 @@ static void test_execute_accumulate_is_answered_when_all_copies_have_it(void **s
     w.node[2].still = false;
     world_pump();
     assert_int_equal(writer->replies, 1);
-    assert_int_equal(writer->reply.status, KEEL_OK);
+    assert_int_equal(writer->reply.raw.status, KEEL_OK);
     assert_true(copies_are_equal());
 }
 
@@ -37,11 +37,11 @@ static void test_execute_repeated_operation_counts_once_with_its_first_result(vo
 {
     (void)state;
     assert_int_equal(rank_ask(writer, 0, add_of(SEG_SHADOW, 0, 5, 1), NULL), KEEL_OK);
-    assert_int_equal(writer->reply.a, 0);
+    assert_int_equal(writer->reply.raw.a, 0);
     assert_int_equal(rank_ask(writer, 0, add_of(SEG_SHADOW, 0, 5, 2), NULL), KEEL_OK);
-    assert_int_equal(writer->reply.a, 5);
+    assert_int_equal(writer->reply.raw.a, 5);
     assert_int_equal(rank_ask(writer, 0, add_of(SEG_SHADOW, 0, 5, 2), NULL), KEEL_OK);
-    assert_int_equal(writer->reply.a, 5);
+    assert_int_equal(writer->reply.raw.a, 5);
     assert_int_equal(rank_ask(writer, 0, add_of(SEG_SHADOW, 0, 5, 1), NULL), -1000); /* an echo: nobody waits for it */
     assert_int_equal(word_at(0, SEG_SHADOW, 0, 8), 10);
     assert_true(copies_are_equal());
@@ -56,22 +56,22 @@ static void test_execute_accumulate_of_every_type_counts_once_at_the_promoted_co
     for (unsigned type = KEEL_INT32; type <= KEEL_COMPLEX_DOUBLE; type++) {
         size_t size = arith_size(type);
         acc[type] = rank_wire(writer, WIRE_ACC, SEG_SHADOW, 0, 256 * type + arith_align(type));
-        acc[type].count = type;
+        acc[type].raw.count = type;
         acc[type].len = (uint32_t)size * 3;
-        acc[type].identity = 1;
-        acc[type].lane = (uint16_t)type;
-        memcpy(&acc[type].a, arith_one(type), size < 8 ? size : 8);
+        acc[type].raw.identity = 1;
+        acc[type].raw.round = (uint16_t)type;
+        memcpy(&acc[type].raw.a, arith_one(type), size < 8 ? size : 8);
         for (size_t i = 0; i < 3; i++)
             memcpy(body[type] + i * size, arith_one(type), size);
         assert_int_equal(rank_ask(writer, 0, acc[type], body[type]), KEEL_OK);
-        assert_memory_equal(bytes_at(0, SEG_SHADOW, 0) + acc[type].offset, body[type], acc[type].len);
+        assert_memory_equal(bytes_at(0, SEG_SHADOW, 0) + acc[type].raw.offset, body[type], acc[type].len);
     }
     assert_true(copies_are_equal());
     world_kill_node(0);
     for (unsigned type = KEEL_INT32; type <= KEEL_COMPLEX_DOUBLE; type++) {
         acc[type].epoch = copyset_at(1, SEG_SHADOW, 0)->generation;
         assert_int_equal(rank_ask(writer, 1, acc[type], body[type]), KEEL_OK);
-        assert_memory_equal(bytes_at(1, SEG_SHADOW, 0) + acc[type].offset, body[type], acc[type].len);
+        assert_memory_equal(bytes_at(1, SEG_SHADOW, 0) + acc[type].raw.offset, body[type], acc[type].len);
     }
 }
 
@@ -79,15 +79,15 @@ static void test_execute_atomics_of_32_bits_leave_the_word_beside_them(void **st
 {
     (void)state;
     struct wire q = add_of(SEG_SHADOW, 0, -3, 1);
-    q.offset = 12;
-    q.count = ARITH_ADD | WIRE_RMW_32;
+    q.raw.offset = 12;
+    q.raw.count = ARITH_ADD | RMW_32;
     assert_int_equal(rank_ask(writer, 0, q, NULL), KEEL_OK);
-    assert_int_equal(writer->reply.a, 0);
-    q.identity = 2;
-    q.count = ARITH_XOR | WIRE_RMW_32;
-    q.a = 1;
+    assert_int_equal(writer->reply.raw.a, 0);
+    q.raw.identity = 2;
+    q.raw.count = ARITH_XOR | RMW_32;
+    q.raw.a = 1;
     assert_int_equal(rank_ask(writer, 0, q, NULL), KEEL_OK);
-    assert_int_equal(writer->reply.a, -3);
+    assert_int_equal(writer->reply.raw.a, -3);
     assert_int_equal(word_at(0, SEG_SHADOW, 0, 8), (int64_t)((uint64_t)(uint32_t)(-3 ^ 1) << 32));
     assert_int_equal(word_at(0, SEG_SHADOW, 0, 16), 0);
     assert_true(copies_are_equal());
@@ -97,16 +97,16 @@ static void test_execute_operation_repeated_at_the_promoted_copy_counts_once(voi
 {
     (void)state;
     struct wire cas = add_of(SEG_TRIPLE, 0, 0, 1);
-    cas.count = ARITH_CAS;
-    cas.b = 9;
+    cas.raw.count = ARITH_CAS;
+    cas.raw.b = 9;
     assert_int_equal(rank_ask(writer, 0, add_of(SEG_TRIPLE, 0, 5, 1), NULL), KEEL_OK);
-    cas.identity = 2;
-    cas.a = 5;
+    cas.raw.identity = 2;
+    cas.raw.a = 5;
     assert_int_equal(rank_ask(writer, 0, cas, NULL), KEEL_OK);
     world_kill_node(0);
     cas.epoch = copyset_at(1, SEG_TRIPLE, 0)->generation;
     assert_int_equal(rank_ask(writer, 1, cas, NULL), KEEL_OK); /* its answer was lost with the primary */
-    assert_int_equal(writer->reply.a, 5);
+    assert_int_equal(writer->reply.raw.a, 5);
     assert_int_equal(word_at(1, SEG_TRIPLE, 0, 8), 9);
     assert_int_equal(word_at(2, SEG_TRIPLE, 0, 8), 9);
 }
@@ -115,15 +115,15 @@ static void test_execute_steps_of_a_task_count_once_whoever_runs_it(void **state
 {
     (void)state;
     struct wire step = add_of(SEG_SHADOW, 0, 1, 77);
-    step.flags = WIRE_F_TASK;
-    step.round = 3;
-    step.step = 1;
+    step.flags = IDENTITY_F_TASK;
+    step.raw.round = 3;
+    step.raw.step = 1;
     assert_int_equal(rank_ask(writer, 0, step, NULL), WIRE_RETRY); /* its predecessor did not come */
-    step.step = 0;
+    step.raw.step = 0;
     assert_int_equal(rank_ask(writer, 0, step, NULL), KEEL_OK);
-    step.rank = 1; /* another runner */
+    step.raw.rank = 1; /* another runner */
     assert_int_equal(rank_ask(&w.rank[1], 0, step, NULL), KEEL_OK);
-    step.step = 1;
+    step.raw.step = 1;
     assert_int_equal(rank_ask(&w.rank[1], 0, step, NULL), KEEL_OK);
     assert_int_equal(word_at(0, SEG_SHADOW, 0, 8), 2);
     assert_true(copies_are_equal());
@@ -134,7 +134,7 @@ static void test_execute_forward_of_a_node_that_is_no_primary_is_ignored(void **
     (void)state;
     const int64_t value = 66;
     struct wire f = rank_wire(writer, WIRE_FORWARD, SEG_SHADOW, 0, 16);
-    f.count = WIRE_PUT;
+    f.raw.count = WIRE_PUT;
     f.len = sizeof value;
     assert_true(agent_tell(&w.node[2].agent, 1, &f, &value) > 0);
     world_pump();
@@ -150,7 +150,7 @@ static void test_execute_forward_that_leaves_out_a_copy_is_ignored(void **state)
     (void)state;
     const int64_t value = 66;
     struct wire f = rank_wire(writer, WIRE_FORWARD, SEG_TRIPLE, 0, 16);
-    f.count = WIRE_PUT;
+    f.raw.count = WIRE_PUT;
     f.len = sizeof value;
     assert_true(agent_tell(&w.node[0].agent, 2, &f, &value) > 0);
     world_pump();
@@ -160,7 +160,7 @@ static void test_execute_forward_that_leaves_out_a_copy_is_ignored(void **state)
     assert_int_equal(word_at(2, SEG_TRIPLE, 0, 8), 0); /* no copy has what one before it lacks */
     w.node[1].still = false;
     world_pump();
-    assert_int_equal(writer->reply.status, KEEL_OK);
+    assert_int_equal(writer->reply.raw.status, KEEL_OK);
     assert_int_equal(word_at(2, SEG_TRIPLE, 0, 8), 5);
 }
 
@@ -169,22 +169,22 @@ static void test_execute_malformed_forward_changes_nothing(void **state)
     (void)state;
     const int64_t value = 66;
     struct wire good = rank_wire(writer, WIRE_FORWARD, SEG_SHADOW, 0, 16), f;
-    good.count = WIRE_PUT;
+    good.raw.count = WIRE_PUT;
     good.len = sizeof value;
     for (int wrong = 0; wrong < 6; wrong++) {
         f = good;
         if (wrong == 0)
-            f.offset = 1 << 30;
+            f.raw.offset = 1 << 30;
         else if (wrong == 1)
-            f.offset = UINT64_MAX;
+            f.raw.offset = UINT64_MAX;
         else if (wrong == 2)
-            f.slot = 99;
+            f.raw.slot = 99;
         else if (wrong == 3)
-            f.seg = 99;
+            f.raw.seg = 99;
         else if (wrong == 4)
-            f.rank = 99;
+            f.raw.rank = 99;
         else
-            f.lane = LANES_MAX;
+            f.raw.round = LANES_MAX;
         assert_true(agent_tell(&w.node[0].agent, 1, &f, &value) > 0);
     }
     world_pump();
@@ -197,25 +197,25 @@ static void test_execute_last_copy_answers_the_ranks_of_its_node(void **state)
     (void)state;
     struct rank *near = &w.rank[1];
     struct wire add = rank_wire(near, WIRE_RMW, SEG_SHADOW, 0, 8);
-    add.a = 5;
-    add.identity = 1;
+    add.raw.a = 5;
+    add.raw.identity = 1;
     rank_send(near, 0, add, NULL);
     (void)agent_poll(&w.node[0].agent, w.node[0].agent.net);
     (void)agent_step(&w.node[0].agent);
     w.node[0].still = true; /* it has passed it on, and does not hear of the acknowledgement */
     world_pump();
     assert_int_equal(near->replies, 1);
-    assert_int_equal(near->reply.status, KEEL_OK);
+    assert_int_equal(near->reply.raw.status, KEEL_OK);
     assert_int_equal(word_at(1, SEG_SHADOW, 0, 8), 5);
     w.node[0].still = false;
     world_pump();
     assert_int_equal(near->replies, 1); /* once */
     assert_null(w.node[0].agent.waiters);
-    add.identity = 2;
+    add.raw.identity = 2;
     assert_int_equal(rank_ask(near, 0, add, NULL), KEEL_OK);
-    assert_int_equal(near->reply.a, 5);
+    assert_int_equal(near->reply.raw.a, 5);
     assert_int_equal(rank_ask(near, 0, add, NULL), KEEL_OK); /* again: the primary knows it */
-    assert_int_equal(near->reply.a, 5);
+    assert_int_equal(near->reply.raw.a, 5);
     assert_true(copies_are_equal());
 }
 
@@ -224,8 +224,8 @@ static void test_execute_last_of_three_answers_when_all_have_it(void **state)
     (void)state;
     struct rank *near = &w.rank[2];
     struct wire add = rank_wire(near, WIRE_RMW, SEG_TRIPLE, 0, 8);
-    add.a = 5;
-    add.identity = 1;
+    add.raw.a = 5;
+    add.raw.identity = 1;
     w.node[1].still = true; /* in the middle of the chain */
     rank_send(near, 0, add, NULL);
     world_pump();
@@ -243,8 +243,8 @@ static void test_execute_primary_answers_after_a_view_change(void **state)
     struct rank *near = &w.rank[1];
     struct wire add = rank_wire(near, WIRE_RMW, SEG_SHADOW, 0, 8);
     const struct view_event elsewhere = {.type = VIEW_RANK_LEFT, .a = 2, .b = 0};
-    add.a = 5;
-    add.identity = 1;
+    add.raw.a = 5;
+    add.raw.identity = 1;
     rank_send(near, 0, add, NULL);
     (void)agent_poll(&w.node[0].agent, w.node[0].agent.net);
     assert_non_null(w.node[0].agent.waiters);
@@ -260,20 +260,20 @@ static void test_execute_says_when_ranks_of_its_node_may_add_themselves(void **s
     struct rank *own = &w.rank[0];
     double one = 1, scale = 1;
     struct wire acc = rank_wire(writer, WIRE_ACC, SEG_NONE, 0, 8);
-    acc.count = KEEL_DOUBLE;
+    acc.raw.count = KEEL_DOUBLE;
     acc.len = sizeof one;
-    memcpy(&acc.a, &scale, sizeof scale);
-    acc.identity = 1;
+    memcpy(&acc.raw.a, &scale, sizeof scale);
+    acc.raw.identity = 1;
     assert_int_equal(rank_ask(writer, 0, acc, &one), KEEL_OK);
     assert_int_equal(writer->reply.epoch, 0); /* it is on another node */
     assert_false(store_copy(&w.node[0].agent.store, SEG_NONE, 0)->shared);
     struct wire add = rank_wire(own, WIRE_RMW, SEG_NONE, 0, 16);
-    add.identity = 1;
+    add.raw.identity = 1;
     assert_int_equal(rank_ask(own, 0, add, NULL), KEEL_OK);
     assert_int_equal(own->reply.epoch, copyset_at(0, SEG_NONE, 0)->generation + 1);
     assert_true(store_copy(&w.node[0].agent.store, SEG_NONE, 0)->shared);
     add = rank_wire(own, WIRE_RMW, SEG_SHADOW, 0, 16);
-    add.identity = 2;
+    add.raw.identity = 2;
     assert_int_equal(rank_ask(own, 0, add, NULL), KEEL_OK);
     assert_int_equal(own->reply.epoch, 0); /* several copies */
     assert_false(store_copy(&w.node[0].agent.store, SEG_SHADOW, 0)->shared);

@@ -25,10 +25,10 @@ static struct two two_of(int64_t first, int64_t second)
 static struct wire packed_wire(uint8_t type, uint32_t seg)
 {
     struct wire q = rank_wire(writer, type, seg, 0, 16);
-    q.flags = WIRE_F_PACKED;
+    q.flags = REQUEST_F_PACKED;
     q.len = sizeof(struct two);
-    q.count = KEEL_INT64;
-    q.a = 1;
+    q.raw.count = KEEL_INT64;
+    q.raw.a = 1;
     return q;
 }
 
@@ -37,7 +37,7 @@ static void test_execute_packed_put_is_stored_by_each_copy_and_noted_from_end_to
     (void)state;
     struct two body = two_of(77, 78);
     struct wire put = packed_wire(WIRE_PUT, SEG_SHADOW);
-    put.note = 4;
+    put.raw.note = 4;
     assert_int_equal(rank_ask(writer, 0, put, &body), KEEL_OK);
     assert_int_equal(word_at(0, SEG_SHADOW, 0, 16), 77);
     assert_int_equal(word_at(0, SEG_SHADOW, 0, 40), 78);
@@ -55,7 +55,7 @@ static void test_execute_packed_put_through_the_primary_reaches_every_copy(void 
     (void)state;
     struct two body = two_of(5, 6);
     struct wire put = packed_wire(WIRE_PUT, SEG_TRIPLE);
-    put.flags |= WIRE_F_THROUGH;
+    put.flags |= PUT_F_THROUGH;
     assert_int_equal(rank_ask(writer, 0, put, &body), KEEL_OK);
     for (int node = 0; node < 3; node++) {
         assert_int_equal(word_at(node, SEG_TRIPLE, 0, 16), 5);
@@ -72,7 +72,7 @@ static void test_execute_packed_accumulate_counts_once_also_at_the_promoted_copy
         world_open(3, 0, VIEW_DEGRADE);
         struct two body = two_of(10, 20);
         struct wire acc = packed_wire(WIRE_ACC, seg);
-        acc.identity = 1;
+        acc.raw.identity = 1;
         assert_int_equal(rank_ask(writer, 0, acc, &body), KEEL_OK);
         assert_int_equal(rank_ask(writer, 0, acc, &body), KEEL_OK);
         assert_int_equal(word_at(0, seg, 0, 16), 10);
@@ -82,7 +82,7 @@ static void test_execute_packed_accumulate_counts_once_also_at_the_promoted_copy
         acc.epoch = copyset_at(1, seg, 0)->generation;
         assert_int_equal(rank_ask(writer, 1, acc, &body), KEEL_OK);
         assert_int_equal(word_at(1, seg, 0, 16), 10);
-        acc.identity = 2;
+        acc.raw.identity = 2;
         assert_int_equal(rank_ask(writer, 1, acc, &body), KEEL_OK);
         assert_int_equal(word_at(1, seg, 0, 16), 20);
         assert_int_equal(word_at(1, seg, 0, 40), 40);
@@ -112,7 +112,7 @@ static void test_execute_malformed_pieces_are_refused_and_not_passed_on(void **s
     for (int wrong = 0; wrong < 9; wrong++) {
         struct wire q = packed_wire(WIRE_ACC, SEG_SHADOW);
         body = good;
-        q.identity = 1;
+        q.raw.identity = 1;
         if (wrong == 0)
             q.len -= 8;
         else if (wrong == 1)
@@ -122,18 +122,18 @@ static void test_execute_malformed_pieces_are_refused_and_not_passed_on(void **s
         else if (wrong == 3)
             body.run[0].len = 4, body.run[1].len = 12;
         else if (wrong == 4)
-            q.offset = SEG_BYTES + 8;
+            q.raw.offset = SEG_BYTES + 8;
         else if (wrong == 5)
-            q.count = KEEL_BYTE;
+            q.raw.count = KEEL_BYTE;
         else if (wrong == 6)
-            q.type = WIRE_RMW, q.count = ARITH_ADD;
+            q.type = WIRE_RMW, q.raw.count = ARITH_ADD;
         else if (wrong == 7)
-            q.type = WIRE_GET, q.len = (uint32_t)pack_head(2), q.flags |= WIRE_F_STRONG;
+            q.type = WIRE_GET, q.len = (uint32_t)pack_head(2), q.flags |= GET_F_STRONG;
         else
             q.type = WIRE_PUT, body.head.at = 3;
         assert_int_equal(rank_ask(writer, 0, q, &body), KEEL_ERR_ARG);
         struct wire f = packed_wire(WIRE_FORWARD, SEG_SHADOW);
-        f.count = WIRE_PUT;
+        f.raw.count = WIRE_PUT;
         body.run[1].at = wrong ? SEG_BYTES - 16 : 24;
         f.len -= wrong ? 0 : 8;
         assert_true(agent_tell(&w.node[0].agent, 1, &f, &body) > 0);

@@ -16,57 +16,57 @@ static void test_execute_malformed_requests_are_answered_with_an_error(void **st
     (void)state;
     uint8_t body[64] = {0};
     struct wire q = rank_wire(writer, WIRE_GET, SEG_SHADOW, 0, 0);
-    q.count = WIRE_BULK_MAX + 1;
+    q.raw.count = WIRE_BULK_MAX + 1;
     assert_int_equal(rank_ask(writer, 0, q, NULL), KEEL_ERR_ARG);
-    q.count = WIRE_BODY_MAX + 1;
-    q.flags = WIRE_F_STRONG;
+    q.raw.count = WIRE_BODY_MAX + 1;
+    q.flags = GET_F_STRONG;
     assert_int_equal(rank_ask(writer, 0, q, NULL), KEEL_ERR_ARG);
     q = rank_wire(writer, WIRE_GET, SEG_SHADOW, 0, UINT64_MAX);
-    q.count = 8;
+    q.raw.count = 8;
     assert_int_equal(rank_ask(writer, 0, q, NULL), KEEL_ERR_ARG);
     q = rank_wire(writer, WIRE_PUT, SEG_SHADOW, 0, 1 << 20);
     q.len = 8;
     assert_int_equal(rank_ask(writer, 0, q, body), KEEL_ERR_ARG);
     q = rank_wire(writer, WIRE_PUT, SEG_SHADOW, 0, 0);
     q.len = 8;
-    q.note = NOTES_MAX + 1;
+    q.raw.note = NOTES_MAX + 1;
     assert_int_equal(rank_ask(writer, 0, q, body), KEEL_ERR_ARG);
     q = add_of(SEG_SHADOW, 0, 1, 1);
-    q.offset = 4;
+    q.raw.offset = 4;
     assert_int_equal(rank_ask(writer, 0, q, NULL), KEEL_ERR_ARG);
     q = add_of(SEG_SHADOW, 0, 1, 1);
-    q.lane = LANES_MAX;
+    q.raw.round = LANES_MAX;
     assert_int_equal(rank_ask(writer, 0, q, NULL), KEEL_ERR_ARG);
     q = add_of(SEG_SHADOW, 0, 1, 1);
-    q.count = ARITH_RMW_OPS;
+    q.raw.count = ARITH_RMW_OPS;
     assert_int_equal(rank_ask(writer, 0, q, NULL), KEEL_ERR_ARG);
     q = add_of(SEG_SHADOW, 0, 1, 1);
-    q.count = WIRE_RMW_32;
-    q.offset = 6;
+    q.raw.count = RMW_32;
+    q.raw.offset = 6;
     assert_int_equal(rank_ask(writer, 0, q, NULL), KEEL_ERR_ARG);
     const uint32_t no_type[] = {KEEL_BYTE, KEEL_COMPLEX_DOUBLE + 1, UINT32_MAX};
     for (int i = 0; i < 3; i++) {
         q = rank_wire(writer, WIRE_ACC, SEG_SHADOW, 0, 0);
-        q.count = no_type[i];
+        q.raw.count = no_type[i];
         q.len = 16;
         assert_int_equal(rank_ask(writer, 0, q, body), KEEL_ERR_ARG);
     }
     q = rank_wire(writer, WIRE_ACC, SEG_SHADOW, 0, 4);
-    q.count = KEEL_COMPLEX_DOUBLE;
+    q.raw.count = KEEL_COMPLEX_DOUBLE;
     q.len = 16;
     assert_int_equal(rank_ask(writer, 0, q, body), KEEL_ERR_ARG);
     q = rank_wire(writer, WIRE_ACC, SEG_SHADOW, 0, 0);
-    q.count = KEEL_DOUBLE;
+    q.raw.count = KEEL_DOUBLE;
     q.len = 12;
     assert_int_equal(rank_ask(writer, 0, q, body), KEEL_ERR_ARG);
     q = add_of(SEG_SHADOW, 0, 1, 1);
-    q.slot = 99;
+    q.raw.slot = 99;
     assert_int_equal(rank_ask(writer, 0, q, NULL), KEEL_ERR_ARG);
     q = add_of(SEG_SHADOW, 0, 1, 1);
-    q.rank = 1;
+    q.raw.rank = 1;
     assert_int_equal(rank_ask(writer, 0, q, NULL), KEEL_ERR_AUTH);
     q = add_of(SEG_SHADOW, 0, 1, 1);
-    q.incarnation = 1;
+    q.raw.incarnation = 1;
     assert_int_equal(rank_ask(writer, 0, q, NULL), KEEL_ERR_AUTH);
     assert_true(copies_are_equal());
     assert_int_equal(word_at(0, SEG_SHADOW, 0, 8), 0);
@@ -77,22 +77,24 @@ static void test_execute_malformed_intents_do_no_harm(void **state)
 {
     (void)state;
     struct wire q = rank_wire(writer, WIRE_INTENT, SEG_SHADOW, 0, 0);
-    const struct wire bad[] = {
-        {.slot = 65535, .offset = 0, .count = 8},          {.slot = 3, .offset = 0, .count = 8},
-        {.slot = 0, .offset = UINT64_MAX - 3, .count = 8}, {.slot = 0, .offset = 1 << 30, .count = UINT32_MAX},
-        {.slot = 0, .offset = 0, .count = UINT32_MAX},     {.slot = 0, .seg = 1000, .offset = 0, .count = 8}};
+    const struct wire bad[] = {{.raw.slot = 65535, .raw.offset = 0, .raw.count = 8},
+                               {.raw.slot = 3, .raw.offset = 0, .raw.count = 8},
+                               {.raw.slot = 0, .raw.offset = UINT64_MAX - 3, .raw.count = 8},
+                               {.raw.slot = 0, .raw.offset = 1 << 30, .raw.count = UINT32_MAX},
+                               {.raw.slot = 0, .raw.offset = 0, .raw.count = UINT32_MAX},
+                               {.raw.slot = 0, .raw.seg = 1000, .raw.offset = 0, .raw.count = 8}};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        q.slot = bad[i].slot;
-        q.seg = bad[i].seg ? bad[i].seg : SEG_SHADOW;
-        q.offset = bad[i].offset;
-        q.count = bad[i].count;
-        q.note = (uint16_t)(i + 1);
+        q.raw.slot = bad[i].raw.slot;
+        q.raw.seg = bad[i].raw.seg ? bad[i].raw.seg : SEG_SHADOW;
+        q.raw.offset = bad[i].raw.offset;
+        q.raw.count = bad[i].raw.count;
+        q.raw.note = (uint16_t)(i + 1);
         rank_send(writer, 0, q, NULL);
         rank_send(writer, 1, q, NULL);
     }
-    q.note = NOTES_MAX + 1;
+    q.raw.note = NOTES_MAX + 1;
     rank_send(writer, 0, q, NULL);
-    q.note = 0;
+    q.raw.note = 0;
     rank_send(writer, 0, q, NULL);
     world_pump();
     world_kill_rank(0); /* the writer lives on */
@@ -107,10 +109,10 @@ static void test_execute_unknown_segment_is_sent_back_freed_one_is_an_error(void
 {
     (void)state;
     struct wire q = add_of(SEG_SHADOW, 0, 1, 1);
-    q.seg = 50;
+    q.raw.seg = 50;
     assert_int_equal(rank_ask(writer, 0, q, NULL), WIRE_RETRY); /* the rank's agent knew of it first */
     store_free(&w.node[0].agent.store, SEG_NONE);
-    q.seg = SEG_NONE;
+    q.raw.seg = SEG_NONE;
     assert_int_equal(rank_ask(writer, 0, q, NULL), KEEL_ERR_ARG);
 }
 
@@ -141,13 +143,13 @@ static void test_execute_without_memory_nothing_is_half_done(void **state)
             rank_connect(writer, 0);
             assert_int_equal(rank_ask(writer, 0, add, NULL), KEEL_OK);
             again++;
-        } else if (writer->reply.status != KEEL_OK) {
-            assert_int_equal(writer->reply.status, KEEL_ERR_NOMEM);
+        } else if (writer->reply.raw.status != KEEL_OK) {
+            assert_int_equal(writer->reply.raw.status, KEEL_ERR_NOMEM);
             assert_int_equal(word_at(0, SEG_SHADOW, 0, 8), 0);
             assert_int_equal(rank_ask(writer, 0, add, NULL), KEEL_OK);
             told++;
         }
-        assert_int_equal(writer->reply.a, 0);
+        assert_int_equal(writer->reply.raw.a, 0);
         assert_int_equal(word_at(0, SEG_SHADOW, 0, 8), 5);
         assert_true(copies_are_equal());
     }
@@ -177,7 +179,7 @@ static void test_execute_without_memory_to_keep_a_request_it_is_told(void **stat
     put.len = sizeof value;
     put.epoch++;
     ask_without_memory(&put, &value);
-    assert_int_equal(writer->reply.status, KEEL_ERR_NOMEM);
+    assert_int_equal(writer->reply.raw.status, KEEL_ERR_NOMEM);
     assert_null(w.node[0].agent.stash.first);
 }
 
@@ -188,7 +190,7 @@ static void test_execute_without_memory_for_a_forwards_record_the_agent_ends(voi
     const int64_t value = 4;
     struct wire f = add_of(SEG_SHADOW, 0, 4, 1);
     f.type = WIRE_FORWARD;
-    f.count = WIRE_RMW;
+    f.raw.count = WIRE_RMW;
     f.len = sizeof value;
     memory_fail_at(1);
     execute_forwarded(&w.node[1].agent, 0, &f, &value);

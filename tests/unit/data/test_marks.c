@@ -112,18 +112,18 @@ static void test_marks_operations_through_the_primary_are_marked_by_all_copies_o
     (void)state;
     int64_t value = 5;
     struct wire put = rank_wire(writer, WIRE_PUT, SEG_TRIPLE, 0, PIECE), acc = put;
-    put.flags = WIRE_F_THROUGH;
+    put.flags = PUT_F_THROUGH;
     put.len = acc.len = 8;
     acc.type = WIRE_ACC;
-    acc.count = KEEL_INT64;
-    acc.a = 1;
-    acc.identity = 1;
-    acc.offset = 2 * PIECE;
+    acc.raw.count = KEEL_INT64;
+    acc.raw.a = 1;
+    acc.raw.identity = 1;
+    acc.raw.offset = 2 * PIECE;
     struct wire add = add_of(SEG_TRIPLE, 0, 5, 2);
-    add.offset = 3 * PIECE;
+    add.raw.offset = 3 * PIECE;
     for (int again = 0; again < 2; again++) { /* what was executed before changes nothing: no mark is needed */
         assert_int_equal(rank_ask(writer, 0, acc, &value), KEEL_OK);
-        acc.identity = 1;
+        acc.raw.identity = 1;
     }
     assert_int_equal(rank_ask(writer, 0, put, &value), KEEL_OK);
     assert_int_equal(rank_ask(writer, 0, add, NULL), KEEL_OK);
@@ -144,7 +144,7 @@ static void test_marks_packed_pieces_are_marked_and_not_what_lies_between_them(v
     for (int through = 0; through < 2; through++) {
         uint32_t seg = through ? SEG_TRIPLE : SEG_SHADOW;
         struct wire put = rank_wire(writer, WIRE_PUT, seg, 0, 16);
-        put.flags = WIRE_F_PACKED | (through ? WIRE_F_THROUGH : 0);
+        put.flags = REQUEST_F_PACKED | (through ? PUT_F_THROUGH : 0);
         put.len = sizeof body;
         assert_int_equal(rank_ask(writer, 0, put, &body), KEEL_OK);
         for (int node = 0; node < (through ? 3 : 1); node++) {
@@ -163,12 +163,12 @@ static void test_marks_remote_write_is_marked_when_its_note_ends(void **state)
     struct tp_op op = {0};
     struct wire note = rank_wire(writer, WIRE_INTENT, SEG_SHADOW, 0, PIECE);
     uint64_t key = wire_key(SEG_SHADOW, 0, note.epoch);
-    note.count = sizeof much;
-    note.note = 3;
+    note.raw.count = sizeof much;
+    note.raw.note = 3;
     rank_send(writer, 0, note, NULL);
     assert_int_equal(tp_write(writer->ep[0], much, sizeof much, key, PIECE, &op), KEEL_OK);
     world_pump();
-    note.count = 0;
+    note.raw.count = 0;
     assert_int_equal(rank_ask(writer, 0, note, NULL), KEEL_OK);
     assert_int_equal(mark_at(0, SEG_SHADOW, 1), 1);
     assert_int_equal(mark_at(0, SEG_SHADOW, 2), 1);

@@ -8,6 +8,7 @@
 #include "agents.h"
 #include "memory.h"
 #include "runtime/agent/ranks.h"
+#include "runtime/wire/parcel.h"
 
 static struct intent_page intents;
 
@@ -31,7 +32,7 @@ static int tear_down(void **state)
 static void send_parcel(int from, int to, uint32_t incarnation, int node, char text)
 {
     struct wire p = rank_wire(&w.rank[from], WIRE_PARCEL, 0, 0, 0);
-    p.a = parcel_to(life_of(to, incarnation));
+    p.raw.a = parcel_to(life_of(to, incarnation));
     p.len = 1;
     rank_send(&w.rank[from], node, p, &text);
 }
@@ -52,7 +53,7 @@ static void expect_parcel(int rank, int replies, int from, char text)
     const struct rank *r = &w.rank[rank];
     assert_int_equal(r->replies, replies);
     assert_int_equal(r->reply.type, WIRE_PARCEL);
-    assert_int_equal(r->reply.rank, from);
+    assert_int_equal(r->reply.raw.rank, from);
     assert_int_equal(r->body[0], text);
 }
 
@@ -120,7 +121,7 @@ static void test_parcels_of_the_next_process_wait_for_the_view(void **state)
     assert_int_equal(w.rank[1].replies, 0);
     world_change(&dead, 1);
     expect_parcel(1, 1, 0, 'a');
-    assert_int_equal(w.rank[1].reply.incarnation, 1);
+    assert_int_equal(w.rank[1].reply.raw.incarnation, 1);
 }
 
 static void test_parcels_for_who_does_not_come_are_dropped(void **state)

@@ -36,10 +36,10 @@ static void on_receive(void *user, int from, const struct wire *w, const void *b
 {
     struct end *e = user;
     assert_int_equal(from, 1 - (e - end));
-    assert_int_equal(w->a, ++e->received); /* once, in order */
+    assert_int_equal(w->raw.a, ++e->received); /* once, in order */
     assert_true(w->epoch <= e->peers.epoch);
     for (uint32_t i = 0; i < w->len; i++)
-        assert_int_equal(((const uint8_t *)body)[i], (uint8_t)(w->a + i));
+        assert_int_equal(((const uint8_t *)body)[i], (uint8_t)(w->raw.a + i));
     if (e->unhurried)
         peer_unhurried(&e->peers, from);
     e->unhurried = e->unhurried || e->then;
@@ -139,7 +139,7 @@ static enum peer_sent send_next(int i, uint32_t len)
     uint64_t number = end[i].peers.peer[1 - i].next;
     for (uint32_t k = 0; k < len; k++)
         body[k] = (uint8_t)(number + k);
-    struct wire w = {.type = WIRE_FORWARD, .a = (int64_t)number, .len = len};
+    struct wire w = {.type = WIRE_FORWARD, .raw.a = (int64_t)number, .len = len};
     enum peer_sent result = peer_send(&end[i].peers, 1 - i, &w, body, now);
     sent[i] = end[i].peers.peer[1 - i].next - 1;
     return result;
@@ -151,7 +151,7 @@ static void send_kept(uint8_t *body, uint32_t len)
     uint64_t number = end[0].peers.peer[1].next;
     for (uint32_t k = 0; k < len; k++)
         body[k] = (uint8_t)(number + k);
-    struct wire w = {.type = WIRE_SNAP_BLOCK, .a = (int64_t)number, .len = len};
+    struct wire w = {.type = WIRE_SNAP_BLOCK, .raw.a = (int64_t)number, .len = len};
     assert_int_equal(peer_send_kept(&end[0].peers, 1, &w, body, now), PEER_SENT);
     sent[0] = number;
 }

@@ -45,7 +45,7 @@ static void test_repair_patch_leaves_no_word_torn(void **state)
         } else { /* they go there */
             struct wire put = rank_wire(writer, WIRE_PUT, SEG_SHADOW, 0, 54);
             put.len = 4;
-            put.note = 1;
+            put.raw.note = 1;
             assert_int_equal(rank_ask(writer, 0, put, &dead), KEEL_OK);
         }
         assert_int_equal(rank_put(other, 1, SEG_SHADOW, 0, 56, mine, 1), KEEL_OK);
@@ -101,7 +101,7 @@ static void test_repair_does_not_fill_the_queue_to_a_copy(void **state)
     for (unsigned i = 0; i < PUTS; i++) {
         struct wire put = rank_wire(writer, WIRE_PUT, SEG_SHADOW, 0, i % 8 * LEN);
         put.len = LEN;
-        put.note = (uint16_t)(1 + i);
+        put.raw.note = (uint16_t)(1 + i);
         assert_int_equal(rank_ask(writer, 0, put, bytes), KEEL_OK);
     }
     const struct view_event e = death_of(3);
@@ -144,7 +144,7 @@ static void test_repair_put_that_is_stuck_is_not_forgotten_for_later_ones(void *
             struct wire put = rank_wire(writer, WIRE_PUT, SEG_SHADOW, 0, 64 + (uint64_t)i * 8);
             const int64_t value = i + 1;
             put.len = sizeof value;
-            put.note = (uint16_t)(2 + i % (NOTES_MAX - 1));
+            put.raw.note = (uint16_t)(2 + i % (NOTES_MAX - 1));
             rank_send(writer, node, put, &value);
         }
     world_pump();

@@ -18,10 +18,10 @@ static void test_repair_third_copy_is_filled_with_bytes_and_records(void **state
 {
     (void)state;
     struct wire step = rank_wire(writer, WIRE_RMW, SEG_TRIPLE, 0, 16);
-    step.flags = WIRE_F_TASK;
-    step.identity = task_id(SEG_TRIPLE, 40);
-    step.round = 2;
-    step.a = 1;
+    step.flags = IDENTITY_F_TASK;
+    step.raw.identity = task_id(SEG_TRIPLE, 40);
+    step.raw.round = 2;
+    step.raw.a = 1;
     for (uint64_t number = 1; number <= 3; number++)
         assert_int_equal(add(writer, 0, SEG_TRIPLE, 8, 100, number), KEEL_OK);
     assert_int_equal(rank_ask(writer, 0, step, NULL), KEEL_OK);
@@ -45,7 +45,7 @@ static void test_repair_third_copy_is_filled_with_bytes_and_records(void **state
     world_kill_node(1);
     assert_int_equal(copyset_at(3, SEG_TRIPLE, 0)->copy[0].node, 3);
     assert_int_equal(add(writer, 3, SEG_TRIPLE, 8, 100, 3), KEEL_OK); /* its answer was lost */
-    assert_int_equal(writer->reply.a, 200);
+    assert_int_equal(writer->reply.raw.a, 200);
     assert_int_equal(word_at(3, SEG_TRIPLE, 0, 8), 300);
 }
 
@@ -95,10 +95,10 @@ static void test_repair_operations_during_the_fill_are_in_the_new_copy(void **st
         struct wire q =
             rank_wire(writer, number % 2 ? WIRE_RMW : WIRE_PUT, SEG_TRIPLE, 0, 8 * rng_below(&rng, SEG_BYTES / 8));
         const int64_t value = (int64_t)number;
-        q.a = value;
-        q.identity = number;
-        q.lane = 5;
-        q.flags = q.type == WIRE_PUT ? WIRE_F_THROUGH : 0;
+        q.raw.a = value;
+        q.raw.identity = number;
+        q.raw.round = 5;
+        q.flags = q.type == WIRE_PUT ? PUT_F_THROUGH : 0;
         q.len = q.type == WIRE_PUT ? sizeof value : 0;
         rank_send(writer, 0, q, &value);
         if (rng_below(&rng, 10) == 0)
@@ -164,9 +164,9 @@ static void test_repair_copy_dies_amid_additions_each_counts_once_everywhere(voi
             world_open(4, 0, VIEW_DEGRADE);
             for (int lane = 0; lane < ADDS; lane++) {
                 struct wire q = rank_wire(writer, WIRE_RMW, SEG_TRIPLE, 0, 8);
-                q.a = 1;
-                q.identity = 1;
-                q.lane = (uint16_t)lane;
+                q.raw.a = 1;
+                q.raw.identity = 1;
+                q.raw.round = (uint16_t)lane;
                 rank_send(writer, 0, q, NULL);
             }
             for (int i = 0; i < turns; i++)
@@ -176,11 +176,11 @@ static void test_repair_copy_dies_amid_additions_each_counts_once_everywhere(voi
             for (int lane = 0; lane < ADDS; lane++) { /* who got no answer asks again */
                 struct wire q = rank_wire(writer, WIRE_RMW, SEG_TRIPLE, 0, 8);
                 q.epoch = copyset_at(primary, SEG_TRIPLE, 0)->generation;
-                q.a = 1;
-                q.identity = 1;
-                q.lane = (uint16_t)lane;
+                q.raw.a = 1;
+                q.raw.identity = 1;
+                q.raw.round = (uint16_t)lane;
                 assert_int_equal(rank_ask(writer, primary, q, NULL), KEEL_OK);
-                sum += (int)writer->reply.a;
+                sum += (int)writer->reply.raw.a;
             }
             assert_int_equal(sum, ADDS * (ADDS - 1) / 2); /* 0, 1, 2, ...: each once */
             world_restore();
@@ -291,9 +291,9 @@ static void test_repair_restored_group_goes_home_with_all_that_was_executed(void
     assert_int_equal(word_at(1, SEG_SHADOW, 0, 8), 100);
     world_restore();
     assert_int_equal(copyset_at(1, SEG_SHADOW, 0)->copy[0].node, 3);
-    assert_int_equal(r->reply.status, WIRE_RETRY); /* it was kept until the view said who is the primary */
+    assert_int_equal(r->reply.raw.status, WIRE_RETRY); /* it was kept until the view said who is the primary */
     assert_int_equal(add(r, 3, SEG_SHADOW, 8, 100, 2), KEEL_OK);
-    assert_int_equal(r->reply.a, 100);
+    assert_int_equal(r->reply.raw.a, 100);
     assert_int_equal(word_at(1, SEG_SHADOW, 0, 8), 200);
     assert_true(copies_are_equal());
 }

@@ -110,7 +110,8 @@ static void test_repair_agent_that_ends_looks_at_nothing_more(void **state)
     const struct view_copyset *g = copyset_at(1, SEG_SHADOW, slot);
     int from = g->copy[0].node, node = g->copy[at].node;
     struct agent *a = &w.node[node].agent;
-    struct wire begin = {.type = WIRE_SNAP_BEGIN, .slot = (uint32_t)slot, .step = 1, .identity = g->copy[at].placed};
+    struct wire begin = {
+        .type = WIRE_SNAP_BEGIN, .raw.slot = (uint32_t)slot, .raw.step = 1, .raw.identity = g->copy[at].placed};
     struct dedup_origin head = {.lanes = 4};
     size_t len = dedup_origin_bytes(&head);
     struct wire origin = begin;

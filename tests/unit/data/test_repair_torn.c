@@ -26,7 +26,7 @@ static void torn_primary_is_fetched(int rank)
         world_settle(i);
     w.node[1].still = true; /* where the whole bytes are */
     struct wire get = rank_wire(other, WIRE_GET, SEG_SHADOW, 0, 512);
-    get.count = 8;
+    get.raw.count = 8;
     assert_int_equal(rank_ask(other, 0, get, NULL), -1000);
     w.now += KEEL_NS_PER_S;
     world_turn();
@@ -35,7 +35,7 @@ static void torn_primary_is_fetched(int rank)
     w.node[1].still = false;
     world_pump();
     assert_int_equal(other->replies, 1);
-    assert_int_equal(other->reply.status, KEEL_OK);
+    assert_int_equal(other->reply.raw.status, KEEL_OK);
     for (int i = 0; i < 8; i++)
         assert_int_equal(other->body[i], 0);
     world_restore();
@@ -63,9 +63,9 @@ static void older_announcement_calls_nothing_torn(bool late)
 {
     struct wire old = rank_wire(writer, WIRE_INTENT, SEG_SHADOW, 0, 512);
     uint64_t torn = 0xeeee;
-    old.count = 4096;
-    old.identity = 1;
-    old.note = 2;
+    old.raw.count = 4096;
+    old.raw.identity = 1;
+    old.raw.note = 2;
     if (!late) {
         rank_send(writer, 0, old, NULL);
         world_pump();

@@ -15,8 +15,8 @@ static struct rank *const writer = &w.rank[2], *const reader = &w.rank[3];
 static struct wire strong_of(uint32_t seg, uint64_t offset, uint32_t len)
 {
     struct wire get = rank_wire(reader, WIRE_GET, seg, 0, offset);
-    get.count = len;
-    get.flags = WIRE_F_STRONG;
+    get.raw.count = len;
+    get.flags = GET_F_STRONG;
     return get;
 }
 
@@ -38,7 +38,7 @@ static void expect_answer(int status)
     int before = reader->replies;
     world_pump();
     assert_int_equal(reader->replies, before + 1);
-    assert_int_equal(reader->reply.status, status);
+    assert_int_equal(reader->reply.raw.status, status);
 }
 
 static void test_strong_value_in_all_copies_is_answered(void **state)
@@ -120,8 +120,8 @@ static void test_strong_accumulates_never_make_it_wait(void **state)
     (void)state;
     for (int i = 0; i < 50; i++) {
         struct wire add = rank_wire(writer, WIRE_RMW, SEG_TRIPLE, 0, 8);
-        add.a = 1;
-        add.identity = (uint64_t)i + 1;
+        add.raw.a = 1;
+        add.raw.identity = (uint64_t)i + 1;
         rank_send(writer, 0, add, NULL);
         if (i == 20)
             rank_send(reader, 0, strong_of(SEG_TRIPLE, 8, 8), NULL);
@@ -129,7 +129,7 @@ static void test_strong_accumulates_never_make_it_wait(void **state)
     }
     world_pump();
     assert_int_equal(reader->replies, 1);
-    assert_int_equal(reader->reply.status, KEEL_OK);
+    assert_int_equal(reader->reply.raw.status, KEEL_OK);
     assert_true(got() > 0 && got() < 50);
 }
 
@@ -141,7 +141,7 @@ static void test_strong_get_that_waits_is_sent_back_when_a_copy_dies(void **stat
     int before = reader->replies;
     world_kill_node(1);
     assert_int_equal(reader->replies, before + 1);
-    assert_int_equal(reader->reply.status, WIRE_RETRY);
+    assert_int_equal(reader->reply.raw.status, WIRE_RETRY);
     assert_int_equal(rank_ask(reader, 0, strong_of(SEG_SHADOW, 16, 8), NULL), KEEL_OK); /* the only whole copy */
     assert_int_equal(got(), 77);
 }
@@ -219,7 +219,7 @@ static void test_strong_without_memory_it_is_told(void **state)
     assert_true(memory_failed());
     world_pump();
     assert_int_equal(reader->replies, before + 1);
-    assert_int_equal(reader->reply.status, KEEL_ERR_NOMEM);
+    assert_int_equal(reader->reply.raw.status, KEEL_ERR_NOMEM);
     assert_null(w.node[0].agent.strong.checks);
 }
 
@@ -228,16 +228,16 @@ static void test_strong_malformed_answers_do_no_harm(void **state)
     (void)state;
     assert_int_equal(rank_put(writer, 0, SEG_SHADOW, 0, 16, 77, 1), KEEL_OK);
     ask_in_vain(strong_of(SEG_SHADOW, 16, 8));
-    struct wire answer = {.type = WIRE_COMPARED, .a = (int64_t)w.node[0].agent.strong.rounds + 7, .len = 0};
+    struct wire answer = {.type = WIRE_COMPARED, .raw.a = (int64_t)w.node[0].agent.strong.rounds + 7, .len = 0};
     agent_tell(&w.node[1].agent, 0, &answer, NULL); /* of no question */
-    answer.a = (int64_t)w.node[0].agent.strong.rounds;
+    answer.raw.a = (int64_t)w.node[0].agent.strong.rounds;
     agent_tell(&w.node[1].agent, 0, &answer, NULL); /* too short */
-    struct wire ask = {.type = WIRE_COMPARE, .slot = 0, .seg = SEG_SHADOW, .offset = SEG_BYTES, .len = 8};
+    struct wire ask = {.type = WIRE_COMPARE, .raw.slot = 0, .raw.seg = SEG_SHADOW, .raw.offset = SEG_BYTES, .len = 8};
     int64_t zero = 0;
     agent_tell(&w.node[0].agent, 1, &ask, &zero); /* beyond the segment */
-    ask.seg = 99;
+    ask.raw.seg = 99;
     agent_tell(&w.node[0].agent, 1, &ask, &zero);
-    ask.slot = 999;
+    ask.raw.slot = 999;
     agent_tell(&w.node[0].agent, 1, &ask, &zero);
     int before = reader->replies;
     world_pump();

@@ -31,9 +31,9 @@ static int teardown(void **state)
 static void announce_in(uint32_t seg, struct rank *r, int node, uint64_t offset, uint32_t len)
 {
     struct wire intent = rank_wire(r, WIRE_INTENT, seg, 0, offset);
-    intent.count = len;
-    intent.identity = 1;
-    intent.note = 1;
+    intent.raw.count = len;
+    intent.raw.identity = 1;
+    intent.raw.note = 1;
     rank_send(r, node, intent, NULL);
     world_pump();
 }
@@ -94,9 +94,9 @@ static int32_t half_at(int node, uint64_t offset)
 static void add_to_half(uint64_t number)
 {
     struct wire add = rank_wire(&w.rank[0], WIRE_RMW, SEG_TRIPLE, 0, 4100);
-    add.a = 1;
-    add.count = ARITH_ADD | WIRE_RMW_32;
-    add.identity = number;
+    add.raw.a = 1;
+    add.raw.count = ARITH_ADD | RMW_32;
+    add.raw.identity = number;
     rank_send(&w.rank[0], 0, add, NULL);
     for (int i = 0; i < 20; i++)
         world_turn();
@@ -127,7 +127,7 @@ static void test_torn_primary_takes_no_bytes_without_what_it_has_executed(void *
     w.node[0].net->table = &tp_mem;
     world_restore();
     add_to_half(1); /* if it was told to ask again; else it counts once */
-    assert_int_equal(w.rank[0].reply.status, KEEL_OK);
+    assert_int_equal(w.rank[0].reply.raw.status, KEEL_OK);
     assert_true(copies_are_equal());
     assert_int_equal(half_at(0, 4096), 0);
     assert_int_equal(half_at(0, 4100), 2);

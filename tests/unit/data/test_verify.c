@@ -208,13 +208,14 @@ static void test_verify_without_memory_it_is_told(void **state)
 static void test_verify_malformed_questions_do_no_harm(void **state)
 {
     (void)state;
-    struct wire bad = {.type = WIRE_HASH, .seg = SEG_SHADOW, .slot = 0, .offset = SEG_BYTES, .count = VERIFY_BLOCK};
+    struct wire bad = {
+        .type = WIRE_HASH, .raw.seg = SEG_SHADOW, .raw.slot = 0, .raw.offset = SEG_BYTES, .raw.count = VERIFY_BLOCK};
     agent_tell(&w.node[0].agent, 1, &bad, NULL);
-    bad.slot = 999;
+    bad.raw.slot = 999;
     agent_tell(&w.node[0].agent, 1, &bad, NULL);
-    bad = (struct wire){.type = WIRE_HASH, .seg = SEG_SHADOW, .count = UINT32_MAX};
+    bad = (struct wire){.type = WIRE_HASH, .raw.seg = SEG_SHADOW, .raw.count = UINT32_MAX};
     agent_tell(&w.node[0].agent, 1, &bad, NULL);
-    struct wire answer = {.type = WIRE_HASHED, .a = 77, .len = 8};
+    struct wire answer = {.type = WIRE_HASHED, .raw.a = 77, .len = 8};
     int64_t body = 0;
     agent_tell(&w.node[0].agent, 1, &answer, &body);
     world_pump();
