@@ -259,7 +259,7 @@ RULES = [
          "    if (life != c->coll.life[rank].life)\n        return false;\n    int node", "    int node"),
     rule("parcels", "a refusal to the last life replaces that to the next one", CLIENT + "stream/courier_receive.c",
          "    if (life < s->refused)\n        return;\n", ""),
-    rule("parcels", "a refusal is made again only where its stream goes now", CLIENT + "stream/courier.c",
+    rule("parcels", "a refusal is made again only where its stream goes now", CLIENT + "stream/courier_way.c",
          "        s->refusal_due = s->refused != 0; /* it may",
          "        s->refusal_due = s->refused && (own || !s->direct); /* it may"),
     rule("J1", "unborn ids count in a majority", DETECT + "member_internal.h",
