@@ -1,11 +1,15 @@
 /* Groups and collectives of this rank: what the pure engines of collectives/ need to run.
  *
- *   coll.c        engines: messages in and out, views, time
- *   coll_group.c  groups: creation, freeing, what comes before a group is known
- *   coll_call.c   calls on a group, requests
- *   quick.c       calls between ranks of a node that need no messages
- *   mail.c        users' messages
- *   courier.c     the streams that carry the messages
+ *   coll.c          engines: messages in and out, time
+ *   coll_lives.c    whose lives members are, views
+ *   coll_stopped.c  who is waited for for long
+ *   coll_group.c    groups: their memory, their end
+ *   coll_create.c   creations, splits and shrinks
+ *   coll_stray.c    what comes before a group is known
+ *   coll_call.c     calls on a group, requests
+ *   quick.c         calls between ranks of a node that need no messages
+ *   mail.c          users' messages
+ *   courier.c       the streams that carry the messages
  *
  * A member of a group is one life of a rank: the one that had joined when the group was born. Engines go through the views one
  * by one (page_change): a view of a group is the epoch of the last change of any of its ranks' lives. */
