@@ -1,14 +1,17 @@
 /* A rank's side of everything: one instance, which reads no clock and opens no socket. libkeel keeps one for the process
  * (job.c hands it transports, sockets and the clock); the simulation keeps one per simulated rank. Its parts:
- *   link.c       connections to agents, and the notes that they keep for us (wire/note.h)
- *   plan.c       where the pieces of an operation go, for one route; pure
- *   op.h         operations: from the call to completion on all live copies
- *   progress.c   events, deadlines, waiting
- *   rma.c, shaped.c, segment.c, collective.c, task.c, signal.c   what the public calls do
- *   coll.h       groups and their collectives, between ranks
- *   hall.h       messages to ranks of the same node
- *   direct.h     connections to ranks of others
- *   job.c, api/public_*.c  the process's instance and its entry points
+ *   stream/link.h      connections to agents, and the notes that they keep for us (wire/note.h)
+ *   stream/direct.h, stream/hall.h   connections to ranks of other nodes; messages to ranks of this one
+ *   stream/courier.h, stream/mail.h  streams between ranks over these; users' messages
+ *   op/plan.h          where the pieces of an operation go, for one route; pure
+ *   op/op.h, op/ops.h  operations: from the call to completion on all live copies; those of the process
+ *   op/doubt.h         what was given up before its copies were equal
+ *   segment/segment.h, segment/segments.h   segments; those of the process
+ *   group/coll.h       groups and their collectives, between ranks
+ *   progress.h         events, deadlines, waiting
+ *   spin.h, threads.h, waits.h   how long who waits looks; several threads; what is told of waits
+ *   op/rma.h, op/shaped.h, op/task.h, op/signal.h, group/collective.h   what the public calls do
+ *   job, api           the process's instance and its entry points
  *
  * One mutex (lock) covers links and operations. Same-node access to unreplicated segments, and same-node gets, take none. */
 #ifndef KEEL_CLIENT_CLIENT_H
