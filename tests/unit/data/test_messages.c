@@ -10,6 +10,7 @@
 #include "runtime/wire/acc.h"
 #include "runtime/wire/compare.h"
 #include "runtime/wire/doubt.h"
+#include "runtime/wire/extension.h"
 #include "runtime/wire/forward.h"
 #include "runtime/wire/get.h"
 #include "runtime/wire/hash.h"
@@ -239,6 +240,56 @@ static void test_messages_cut_short_is_refused(void **state)
     assert_int_equal(wire_bytes(&w, sizeof w + 40), 0);
 }
 
+/* ---- extensions ---- */
+
+static size_t some_extension(struct msg_extension *m, uint8_t *bytes)
+{
+    *m = (struct msg_extension){.has_envelope = rng_below(&rng, 2), .has_digest = rng_below(&rng, 2)};
+    if (m->has_envelope) {
+        m->from = (int32_t)rng_below(&rng, INT32_MAX);
+        m->to = (int32_t)rng_below(&rng, INT32_MAX);
+    }
+    return msg_extension_encode(m, bytes);
+}
+
+static void test_messages_extension_random_comes_back(void **state)
+{
+    (void)state;
+    for (int i = 0; i < ROUNDS; i++) {
+        uint8_t bytes[EXTENSION_MAX];
+        struct msg_extension m, d;
+        size_t len = some_extension(&m, bytes);
+        assert_int_equal(len, m.has_envelope + m.has_digest ? 8 + 8 * (m.has_envelope + m.has_digest) : 0);
+        assert_true(msg_extension_decode(bytes, len, &d));
+        assert_true(d.has_envelope == m.has_envelope && d.from == m.from && d.to == m.to);
+        assert_true(d.has_digest == m.has_digest && d.digest == 0);
+        for (size_t cut = 1; cut < len; cut++)
+            assert_false(msg_extension_decode(bytes, cut, &d));
+        assert_true(!len || !msg_extension_decode(bytes, len + 8, &d));
+    }
+}
+
+static void test_messages_extension_that_nobody_knows_is_refused(void **state)
+{
+    (void)state;
+    struct msg_extension m = {.has_envelope = true, .from = 1, .to = 2, .has_digest = true}, d;
+    uint8_t bytes[EXTENSION_MAX], bad[EXTENSION_MAX];
+    size_t len = msg_extension_encode(&m, bytes);
+    for (unsigned bit = 2; bit < 64; bit++) { /* an unknown part, or what is to be zero */
+        memcpy(bad, bytes, len);
+        bad[bit / 8] |= (uint8_t)(1 << bit % 8);
+        assert_false(msg_extension_decode(bad, len, &d));
+    }
+    m.digest = 1;
+    len = msg_extension_encode(&m, bytes);
+    assert_false(msg_extension_decode(bytes, len, &d)); /* nobody makes one yet */
+    m = (struct msg_extension){.has_envelope = true, .from = -1};
+    len = msg_extension_encode(&m, bytes);
+    assert_false(msg_extension_decode(bytes, len, &d));
+    memset(bytes, 0, sizeof bytes);
+    assert_false(msg_extension_decode(bytes, 8, &d)); /* it says nothing */
+}
+
 /* Today nobody takes a message with an extension, whatever its type. */
 static void test_messages_with_an_extension_is_refused(void **state)
 {
@@ -291,6 +342,8 @@ int main(void)
         cmocka_unit_test(test_messages_each_flag_that_a_type_has_not_is_refused),
         cmocka_unit_test(test_messages_the_wrong_way_is_refused),
         cmocka_unit_test(test_messages_cut_short_is_refused),
+        cmocka_unit_test(test_messages_extension_random_comes_back),
+        cmocka_unit_test(test_messages_extension_that_nobody_knows_is_refused),
         cmocka_unit_test(test_messages_with_an_extension_is_refused),
     };
     seed_rng(&rng);
