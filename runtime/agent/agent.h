@@ -20,6 +20,7 @@
 #include "runtime/agent/peer.h"
 #include "runtime/agent/ranks.h"
 #include "runtime/agent/recover.h"
+#include "runtime/agent/repair.h"
 #include "runtime/agent/segments.h"
 #include "runtime/agent/stash.h"
 #include "runtime/agent/store.h"
@@ -61,14 +62,6 @@ struct proc {
     uint64_t counted;            /* allocations and frees of which all nodes know: it may not have looked yet */
 };
 
-/* A patch that a dead writer may have left unequal. Kept until the copyset was restored in a later view. */
-struct doubt {
-    struct doubt *next;
-    struct life writer;
-    uint64_t epoch; /* at which the writer's end was committed, 0: not yet */
-    struct patch patch;
-};
-
 /* A reply that waits until the other copies have what was forwarded. */
 struct waiter {
     struct waiter *next;
@@ -89,8 +82,6 @@ struct newcomer {
     size_t len;
     uint8_t hello[];
 };
-
-struct repair; /* of a copyset: agent/repair.c */
 
 /* What an agent asks of its owner. None blocks. */
 struct agent_ops {
@@ -154,14 +145,10 @@ struct agent {
     struct strong strong;
     struct audits audits;
     struct recovery recovery;
-    struct doubt *doubts;
-    struct repair *repair; /* [copysets] */
+    struct repairs repairs;
     struct ranks ranks;
     struct segment_book segments;
     uint64_t now;     /* of this round of the owner's loop */
-    uint64_t blocks;  /* of fillings that were sent and received here */
-    bool block_came;  /* since the last step */
-    bool block_rests; /* this step sends none */
     uint64_t acks_at; /* when to say next for which nodes operations wait */
     uint64_t refused_count;
     bool broken; /* agent_break was called */

@@ -393,7 +393,7 @@ static void intent_over(struct agent *a, struct conn *c, const struct msg_intent
     msg_reply_encode(&(struct msg_reply){.seq = m->seq, .forgot = m->note}, &reply);
     mark_noted(a, &c->note[m->note]);
     c->note[m->note].len = 0;
-    repair_forget_doubt(a, c->life, m);
+    repair_forget_doubt(&a->repairs, c->life, m);
     agent_answer(c, &reply, NULL);
 }
 

@@ -45,7 +45,7 @@ static void apply(struct agent *a, struct commit *c)
 /* The doubts of writers whose end is in this view count from now on. */
 static void date_doubts(struct agent *a, struct commit *c)
 {
-    for (struct doubt *d = a->doubts; d; d = d->next) {
+    for (struct doubt *d = a->repairs.doubts; d; d = d->next) {
         const struct view_rank *k = &a->view.rank[d->writer.rank];
         bool ended = !life_equal(view_life(&a->view, d->writer.rank), d->writer) || k->state != RANK_RUNNING;
         for (int i = 0; i < c->n; i++)

@@ -29,12 +29,12 @@ static void set_phase(struct repair *r, enum phase phase)
 
 static void claim_own(struct agent *a, int copyset, struct life writer, const struct patch *patch, bool living)
 {
-    claim_add(a, &a->repair[copyset], 0, writer, patch, living);
+    claim_add(a, &a->repairs.of[copyset], 0, writer, patch, living);
 }
 
 static void gather(struct agent *a, int copyset)
 {
-    struct repair *r = &a->repair[copyset];
+    struct repair *r = &a->repairs.of[copyset];
     const struct view_copyset *g = &a->view.copyset[copyset];
     set_phase(r, PHASE_GATHER);
     doubt_for_each(a, copyset, claim_own);
@@ -59,7 +59,7 @@ static bool all_acked(const struct agent *a, int copyset)
 
 static void finish(struct agent *a, int copyset)
 {
-    struct repair *r = &a->repair[copyset];
+    struct repair *r = &a->repairs.of[copyset];
     const struct view_copyset *g = &a->view.copyset[copyset];
     for (int i = 1; i < g->copies; i++)
         if (!g->copy[i].whole && segments_use(&a->store, copyset_class(copyset)))
@@ -78,7 +78,7 @@ static void finish(struct agent *a, int copyset)
 /* All phases that can be gone through now. */
 static bool copyset_step(struct agent *a, int copyset)
 {
-    struct repair *r = &a->repair[copyset];
+    struct repair *r = &a->repairs.of[copyset];
     const struct view_copyset *g = &a->view.copyset[copyset];
     bool moved = false;
     /* What this copy has executed is in those that it fetches from. */
@@ -119,10 +119,10 @@ bool repair_step(struct agent *a)
         return false; /* what is sent now would only be sent again */
     /* What ranks ask for waits for a round of the loop, so it has one block: after one that came none goes. Not twice in a row: who is sent one
      * each round would send none. */
-    a->block_rests = a->block_came && !a->block_rests;
-    a->block_came = false;
+    a->repairs.block_rests = a->repairs.block_came && !a->repairs.block_rests;
+    a->repairs.block_came = false;
     for (int copyset = 0; copyset < agent_copysets(a); copyset++)
-        if (a->repair[copyset].phase != PHASE_IDLE && a->repair[copyset].phase != PHASE_DONE)
+        if (a->repairs.of[copyset].phase != PHASE_IDLE && a->repairs.of[copyset].phase != PHASE_DONE)
             moved |= copyset_step(a, copyset);
     return moved;
 }
@@ -130,7 +130,7 @@ bool repair_step(struct agent *a)
 bool repair_waits_for(const struct agent *a, int node)
 {
     for (int copyset = 0; copyset < agent_copysets(a); copyset++) {
-        const struct repair *r = &a->repair[copyset];
+        const struct repair *r = &a->repairs.of[copyset];
         const struct view_copyset *g = &a->view.copyset[copyset];
         int place = r->torn ? view_copy_at(g, node) : -1;
         if (place > 0 && g->copy[place].whole && !(r->phase == PHASE_GATHER && r->told_by[place]))
@@ -151,7 +151,7 @@ bool repair_goes_on_with(const struct agent *a, int node)
 
 bool repair_holds(const struct agent *a, int copyset)
 {
-    const struct repair *r = &a->repair[copyset];
+    const struct repair *r = &a->repairs.of[copyset];
     return r->torn || (r->phase == PHASE_DONE && r->handover);
 }
 
@@ -161,7 +161,7 @@ void repair_view_committed(struct agent *a, const struct view_copyset *before)
 {
     doubt_forget_settled(a);
     for (int copyset = 0; copyset < agent_copysets(a); copyset++) {
-        struct repair *r = &a->repair[copyset];
+        struct repair *r = &a->repairs.of[copyset];
         const struct view_copyset *g = &a->view.copyset[copyset];
         if (r->generation == g->generation)
             continue;
@@ -182,7 +182,7 @@ void repair_view_settled(struct agent *a)
 {
     for (int copyset = 0; copyset < agent_copysets(a); copyset++) {
         const struct view_copyset *g = &a->view.copyset[copyset];
-        struct repair *r = &a->repair[copyset];
+        struct repair *r = &a->repairs.of[copyset];
         if (g->generation > a->recovery.settled || g->mode != COPYSET_REPAIR)
             continue;
         int place = view_copy_at(g, a->self);
@@ -220,11 +220,11 @@ void repair_receive(struct agent *a, int from, const struct wire *w, const void 
 
 keel_status repair_init(struct agent *a)
 {
-    a->repair = calloc((size_t)agent_copysets(a), sizeof *a->repair);
-    if (!a->repair)
+    a->repairs.of = calloc((size_t)agent_copysets(a), sizeof *a->repairs.of);
+    if (!a->repairs.of)
         return KEEL_ERR_NOMEM;
     for (int copyset = 0; copyset < agent_copysets(a); copyset++) {
-        struct repair *r = &a->repair[copyset];
+        struct repair *r = &a->repairs.of[copyset];
         r->claims_tail = &r->claims;
         r->generation = a->view.copyset[copyset].generation;
         for (int i = 0; i < COPIES_MAX; i++)
@@ -235,13 +235,13 @@ keel_status repair_init(struct agent *a)
 
 void repair_fini(struct agent *a)
 {
-    for (int copyset = 0; a->repair && copyset < agent_copysets(a); copyset++)
-        claim_free_all(&a->repair[copyset]);
-    free(a->repair);
-    a->repair = NULL;
-    for (struct doubt *d = a->doubts, *next; d; d = next) {
+    for (int copyset = 0; a->repairs.of && copyset < agent_copysets(a); copyset++)
+        claim_free_all(&a->repairs.of[copyset]);
+    free(a->repairs.of);
+    a->repairs.of = NULL;
+    for (struct doubt *d = a->repairs.doubts, *next; d; d = next) {
         next = d->next;
         free(d);
     }
-    a->doubts = NULL;
+    a->repairs.doubts = NULL;
 }

@@ -17,7 +17,34 @@
 #ifndef KEEL_AGENT_REPAIR_H
 #define KEEL_AGENT_REPAIR_H
 
-#include "runtime/agent/agent.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <keel/status.h>
+
+#include "runtime/base/life.h"
+#include "runtime/view/view.h"
+#include "runtime/wire/note.h"
+#include "runtime/wire/wire.h"
+
+struct agent;
+struct repair; /* of a copyset: repair_int.h */
+
+/* A patch that a dead writer may have left unequal. Kept until the copyset was restored in a later view. */
+struct doubt {
+    struct doubt *next;
+    struct life writer;
+    uint64_t epoch; /* at which the writer's end was committed, 0: not yet */
+    struct patch patch;
+};
+
+struct repairs {
+    struct doubt *doubts;
+    struct repair *of; /* [copysets] */
+    uint64_t blocks;   /* of fillings that were sent and received here */
+    bool block_came;   /* since the last step */
+    bool block_rests;  /* this step sends none */
+};
 #include "runtime/wire/intent.h"
 
 keel_status repair_init(struct agent *a);
@@ -41,5 +68,5 @@ bool repair_goes_on_with(const struct agent *a, int node);
 /* Remember a patch of a writer that is dead, or gave up. */
 void repair_add_doubt(struct agent *a, struct life writer, const struct patch *patch);
 /* The writer says (WIRE_INTENT, no bytes) that all copies have its put: no doubt about it that was not committed yet stays. */
-void repair_forget_doubt(struct agent *a, struct life writer, const struct msg_intent *m);
+void repair_forget_doubt(struct repairs *repairs, struct life writer, const struct msg_intent *m);
 #endif

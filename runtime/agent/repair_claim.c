@@ -154,7 +154,7 @@ static void all_doubts_told(struct agent *a, int from, const struct msg_doubt_en
     if (copy < 0)
         return;
     FAULT_POINT("push.doubts_told");
-    a->repair[copyset].told_by[copy] = true;
+    a->repairs.of[copyset].told_by[copy] = true;
 }
 
 static void doubt_told(struct agent *a, int from, const struct msg_doubt *m)
@@ -171,7 +171,7 @@ static void doubt_told(struct agent *a, int from, const struct msg_doubt *m)
                           .torn = m->torn,
                           .level = (uint8_t)(m->level < COPIES_MAX ? m->level : COPIES_MAX - 1),
                           .put = m->put};
-    claim_add(a, &a->repair[copyset], copy, m->writer, &patch, m->living);
+    claim_add(a, &a->repairs.of[copyset], copy, m->writer, &patch, m->living);
 }
 
 void claim_receive(struct agent *a, int from, const struct wire *w)

@@ -12,14 +12,14 @@ void repair_add_doubt(struct agent *a, struct life writer, const struct patch *p
         agent_break(a, "out of memory for the patches of a dead writer");
         return;
     }
-    *d = (struct doubt){.next = a->doubts, .writer = writer, .patch = *patch};
-    a->doubts = d;
+    *d = (struct doubt){.next = a->repairs.doubts, .writer = writer, .patch = *patch};
+    a->repairs.doubts = d;
 }
 
 /* A proposal that said that the writer gave up, or is dead, was not committed; it lives, and all copies have it now. */
-void repair_forget_doubt(struct agent *a, struct life writer, const struct msg_intent *m)
+void repair_forget_doubt(struct repairs *repairs, struct life writer, const struct msg_intent *m)
 {
-    struct doubt **link = &a->doubts;
+    struct doubt **link = &repairs->doubts;
     while (*link) {
         struct doubt *d = *link;
         const struct patch *p = &d->patch;
@@ -51,7 +51,7 @@ static bool is_settled(const struct agent *a, const struct doubt *d)
 
 void doubt_forget_settled(struct agent *a)
 {
-    struct doubt **link = &a->doubts;
+    struct doubt **link = &a->repairs.doubts;
     while (*link) {
         struct doubt *d = *link;
         if (is_settled(a, d)) {
@@ -70,7 +70,7 @@ static bool is_torn_in(const struct agent *a, int copyset, const struct patch *p
 
 bool doubt_has_torn(const struct agent *a, int copyset)
 {
-    for (const struct doubt *d = a->doubts; d; d = d->next)
+    for (const struct doubt *d = a->repairs.doubts; d; d = d->next)
         if (d->epoch && is_torn_in(a, copyset, &d->patch))
             return true;
     for (const struct conn *c = a->conns; c; c = c->next)
@@ -94,7 +94,7 @@ void doubt_forget_torn(struct agent *a, int copyset)
 void doubt_for_each(struct agent *a, int copyset, doubt_knows *know)
 {
     struct patch patch;
-    for (const struct doubt *d = a->doubts; d; d = d->next)
+    for (const struct doubt *d = a->repairs.doubts; d; d = d->next)
         if (d->epoch && copyset_of_patch(a, &d->patch) == copyset)
             know(a, copyset, d->writer, &d->patch, false);
     for (const struct conn *c = a->conns; c; c = c->next)

@@ -109,14 +109,14 @@ static bool fill_block(struct agent *a, int copyset, struct fill *f)
             agent_tell(a, f->node, &w, NULL);
         } else if (copy->base && f->offset < copy->bytes) {
             uint64_t end = copy->bytes;
-            if (!claim_goes_around(&a->repair[copyset], f, &end))
+            if (!claim_goes_around(&a->repairs.of[copyset], f, &end))
                 continue;
             uint64_t left = end - f->offset;
             block.offset = f->offset;
             block.len = (uint32_t)(left < BLOCK ? left : BLOCK);
             msg_snap_block_encode(&block, &w);
             agent_tell_from_store(a, f->node, &w, copy->base + f->offset);
-            a->blocks++;
+            a->repairs.blocks++;
             pace_sent(&f->pace, agent_position(a, f->node), a->now);
             f->offset += block.len;
             f->bytes += block.len;
@@ -136,7 +136,7 @@ bool fill_step(struct agent *a, int copyset, struct fill *f)
     }
     if (f->bytes)
         FAULT_POINT("push.rebuild_middle");
-    if (a->block_rests && !f->sent)
+    if (a->repairs.block_rests && !f->sent)
         return true; /* in the next round */
     for (int i = 0; i < BLOCKS && !f->sent && pace_may_send(&f->pace, a->peers.peer[f->node].acked, a->now); i++) {
         moved = true;
@@ -157,7 +157,7 @@ void fill_around(struct agent *a, int copyset, const struct msg_patch *m, const 
 {
     const struct view_copyset *g = &a->view.copyset[copyset];
     for (int i = 1; i < g->copies; i++) {
-        struct fill *f = &a->repair[copyset].fill[i];
+        struct fill *f = &a->repairs.of[copyset].fill[i];
         struct wire block;
         if (g->copy[i].whole)
             continue;
@@ -176,7 +176,7 @@ void fill_receive_here(struct agent *a, int from, const struct wire *w)
     msg_snap_decode(w, &snap);
     int copyset = repair_copyset_of(a, snap.slot, snap.class);
     for (int i = 1; copyset >= 0 && i < COPIES_MAX && repair_is_primary(a, &a->view.copyset[copyset]); i++) {
-        struct fill *f = &a->repair[copyset].fill[i];
+        struct fill *f = &a->repairs.of[copyset].fill[i];
         if (f->node == from && f->placed == snap.placed)
             f->here = true;
     }

@@ -49,12 +49,12 @@ static void snap_block(struct agent *a, const struct wire *w, const void *body)
         return;
     }
     FAULT_POINT("push.snapshot_block");
-    a->blocks++;
-    a->block_came = true;
+    a->repairs.blocks++;
+    a->repairs.block_came = true;
     const struct store_copy *copy = &s->copy[slot];
     if (repair_is_in_range(copy, m.offset, m.len) && store_fill(&a->store, copy, m.offset, body, m.len) != KEEL_OK) {
         store_drop(&a->store, s, slot); /* with a hole in it: what follows finds nothing either */
-        a->repair[copyset_of(slot, s->redundancy)].filled = 0;
+        a->repairs.of[copyset_of(slot, s->redundancy)].filled = 0;
         segments_decline(a);
     }
 }
@@ -63,7 +63,7 @@ bool repair_is_filled(const struct agent *a, int copyset)
 {
     const struct view_copyset *g = &a->view.copyset[copyset];
     int at = view_copy_at(g, a->self);
-    return at >= 0 && a->repair[copyset].filled == g->copy[at].placed + 1;
+    return at >= 0 && a->repairs.of[copyset].filled == g->copy[at].placed + 1;
 }
 
 /* It counts as whole when it says that it is, not when everything has come: for some of that there may have been no memory. */
@@ -83,7 +83,7 @@ static void snap_end(struct agent *a, int copyset, const struct msg_snap *snap)
         }
     }
     FAULT_POINT("push.snapshot_end");
-    a->repair[copyset].filled = snap->placed + 1;
+    a->repairs.of[copyset].filled = snap->placed + 1;
     agent_tell(a, a->view.copyset[copyset].copy[0].node, &here, NULL);
 }
 

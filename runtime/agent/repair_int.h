@@ -8,6 +8,7 @@
 #ifndef KEEL_AGENT_REPAIR_INT_H
 #define KEEL_AGENT_REPAIR_INT_H
 
+#include "runtime/agent/agent.h"
 #include "runtime/agent/pace.h"
 #include "runtime/agent/repair.h"
 #include "runtime/wire/patch.h"

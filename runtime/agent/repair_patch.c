@@ -32,7 +32,7 @@ static struct msg_patch_of of_copyset(const struct agent *a, int copyset, uint32
 /* Ask for some of the bytes of the claim at r->at; false when the window is full. */
 bool patch_fetch_some(struct agent *a, int copyset)
 {
-    struct repair *r = &a->repair[copyset];
+    struct repair *r = &a->repairs.of[copyset];
     const struct view_copyset *g = &a->view.copyset[copyset];
     struct patch patch;
     int from = claim_copy_around(r, g, r->at, &patch);
@@ -64,7 +64,7 @@ bool patch_fetch_some(struct agent *a, int copyset)
 /* Send some of the primary's bytes of the claim at r->at to all other copies; false when a window is full. */
 bool patch_spread_some(struct agent *a, int copyset)
 {
-    struct repair *r = &a->repair[copyset];
+    struct repair *r = &a->repairs.of[copyset];
     const struct view_copyset *g = &a->view.copyset[copyset];
     const struct patch patch = claim_to_spread(r, r->at);
     const struct store_copy *copy = store_copy(&a->store, patch.seg, patch.slot);
@@ -116,7 +116,7 @@ void patch_receive(struct agent *a, int from, const struct wire *w, const void *
     int copyset = copyset_of_message(a, &m.of);
     if (copyset < 0)
         return;
-    struct repair *r = &a->repair[copyset];
+    struct repair *r = &a->repairs.of[copyset];
     const struct view_copyset *g = &a->view.copyset[copyset];
     if (m.answer ? r->phase != PHASE_FETCH || r->fetches == 0 || view_copy_at(g, from) < 1
                  : !chain_is_before(a, copyset, from))

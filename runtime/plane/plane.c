@@ -88,11 +88,11 @@ void *plane_thread(void *arg)
     struct turns turns = {0};
     unsigned idle = 0;
     for (;;) {
-        uint64_t blocks = a->blocks;
+        uint64_t blocks = a->repairs.blocks;
         bool busy = round_of_work(p);
         if (p->quit)
             return NULL; /* before it sleeps: nobody would wake it any more */
-        if (a->blocks != blocks)
+        if (a->repairs.blocks != blocks)
             give_way(&turns);
         if (busy)
             busy_at = a->now;

@@ -38,7 +38,7 @@ static void message_make(const struct op *op, const struct piece *p, int note, s
                                   .len = body ? (uint32_t)p->len : 0,
                                   .packed = op->packed,
                                   .generation = route_generation(op->route.tag),
-                                  .origin = life_of(c->rank, c->incarnation),
+                                  .origin = client_life(c),
                                   .doubted = c->doubts.behind};
     switch (op->kind) {
     case OP_PUT:

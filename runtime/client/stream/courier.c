@@ -53,7 +53,7 @@ static bool post(struct client *c, int rank, const struct path *path, struct msg
 {
     struct stream *s = courier_stream(c, rank);
     struct wire w;
-    m->sender = life_of(c->rank, c->incarnation);
+    m->sender = client_life(c);
     m->receiver = life_of(rank, (uint32_t)(c->coll.life[rank].life - 1));
     m->received = s->received;
     m->len = (uint32_t)(head_len + len);

@@ -22,7 +22,7 @@ static bool tell_refused(struct client *c, int rank, uint64_t life, uint64_t now
     if (!ep)
         ep = node >= 0 ? link_up(c, node, now) : NULL;
     struct wire back;
-    msg_parcel_back_encode(&(struct msg_parcel){.sender = life_of(c->rank, c->incarnation),
+    msg_parcel_back_encode(&(struct msg_parcel){.sender = client_life(c),
                                                 .receiver = life_of(rank, (uint32_t)(life - 1)),
                                                 .piece = s->received + 1},
                            &back);
@@ -218,7 +218,7 @@ void courier_receive(struct client *c, const struct wire *w, const void *body, s
         returned(c, &p, now);
         return;
     }
-    if (w->type != WIRE_PARCEL || !life_equal(p.receiver, life_of(c->rank, c->incarnation)))
+    if (w->type != WIRE_PARCEL || !life_equal(p.receiver, client_life(c)))
         return;
     int from = p.sender.rank;
     uint64_t life = (uint64_t)p.sender.incarnation + 1;

@@ -216,7 +216,7 @@ RULES = [
     rule("R3", "a put is complete before its notes are cleared", CLIENT + "op/op.c",
          "    if (note_all_given_back(op, now))", "    if (note_all_given_back(op, now) || op)"),
     rule("R3", "a note that was cleared stays in doubt", AGENT + "execute.c",
-         "    repair_forget_doubt(a, c->life, m);", "    (void)repair_forget_doubt, (void)a;"),
+         "    repair_forget_doubt(&a->repairs, c->life, m);", "    (void)repair_forget_doubt, (void)a;"),
     rule("R6", "a copy counts when all was sent, whether there was memory for it or not", AGENT + "repair_fill.c",
          "!(r->fill[i].sent && r->fill[i].here)", "!r->fill[i].sent"),
     rule("R18", "an answer that does not come is not asked for again", CLIENT + "stream/link.c",

@@ -464,7 +464,7 @@ static void test_aimed_complete_put_leaves_no_doubt(void **state)
     struct view_event doubt = {.type = VIEW_RANK_DOUBT, .a = 3}, left = {.type = VIEW_RANK_LEFT, .a = 1};
     w.node[1].still = false;
     world_prepare(&doubt, 1);
-    assert_non_null(w.node[0].agent.doubts);
+    assert_non_null(w.node[0].agent.repairs.doubts);
     w.epoch--; /* its coordinator died; another one proposes something else */
     change(&left, 1);
     turns(2000);
@@ -472,7 +472,7 @@ static void test_aimed_complete_put_leaves_no_doubt(void **state)
     assert_int_equal((int64_t)h.opaque[1], KEEL_OK);
     assert_int_equal(torn_notes(0) + torn_notes(1), 0);
     for (int node = 0; node < 2; node++)
-        for (const struct doubt *d = w.node[node].agent.doubts; d; d = d->next)
+        for (const struct doubt *d = w.node[node].agent.repairs.doubts; d; d = d->next)
             assert_false(d->patch.torn);
 }
 

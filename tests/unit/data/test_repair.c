@@ -26,8 +26,8 @@ static void test_repair_put_of_a_dead_writer_in_one_copy_only_is_spread_or_undon
         assert_int_equal(word_at(0, SEG_TRIPLE, 0, 24),
                          reached == 0 ? 7 : 0); /* the primary's bytes, which readers saw */
         assert_true(is_direct(SEG_TRIPLE, 0));
-        assert_null(w.node[0].agent.doubts);
-        assert_null(w.node[1].agent.doubts);
+        assert_null(w.node[0].agent.repairs.doubts);
+        assert_null(w.node[1].agent.repairs.doubts);
     }
 }
 
