@@ -52,6 +52,9 @@ struct proc {
     int id;           /* the owner's, unique and never reused */
     struct life life; /* LIFE_NONE: standby */
     bool exited;
+    bool released;               /* it is to end so that the rank's next life begins elsewhere: */
+    int moves_to;                /* on that node, */
+    uint32_t move_order;         /* by that number of a plan */
     bool told_stopped;           /* all nodes are told that it is stopped */
     struct conn *conn;           /* its shared-memory connection */
     struct intent_page *intents; /* the owner's memory, valid until proc_end */
@@ -106,8 +109,12 @@ struct agent_ops {
     void (*answer)(void *user, struct proc *proc, const struct control *reply, int64_t handle);
     /* A process (one that waits, or NULL: start one) is this life of its rank from now on: ranks_welcome it. */
     void (*assign)(void *user, struct proc *proc, struct life life);
+    /* The opposite: the process is to end as moved, at a point of its program where nothing of its own is under way, or
+     * when the owner does not wait for that any longer. ranks_moved follows, or ranks_exited if it ends for a reason of
+     * its own. */
+    void (*release)(void *user, struct proc *proc);
     /* The process is forgotten here: its intents and its connection are not looked at any more. */
-    void (*released)(void *user, struct proc *proc);
+    void (*forgotten)(void *user, struct proc *proc);
     /* What the kernel says of the process (enum page_process), and the processor time it has used. */
     unsigned (*look_at)(void *user, const struct proc *proc, uint64_t *ticks);
     /* The view page has deaths that were not in it: wake who waits for such. */

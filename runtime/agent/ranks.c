@@ -111,6 +111,45 @@ void ranks_exited(struct agent *a, struct proc *proc, int code, int signal)
     a->ops.submit(a->ops.user, &e);
 }
 
+static bool may_move(const struct agent *a, struct life life)
+{
+    const struct view *v = &a->view;
+    const struct view_rank *k = life.rank >= 0 && life.rank < v->ranks ? &v->rank[life.rank] : NULL;
+    return k && !v->stopped && view_ranks_begin_again(v) && k->state == RANK_RUNNING && !k->left &&
+           life_equal(view_life(v, life.rank), life) && k->node == a->self;
+}
+
+bool ranks_release(struct agent *a, struct life life, int to, uint32_t order)
+{
+    struct proc *proc = ranks_of(a, life);
+    if (!may_move(a, life) || to < 0 || to >= a->members || !a->view.alive[to] || to == a->self || !proc ||
+        proc->exited || proc->released || !proc->intents)
+        return false;
+    proc->released = true;
+    proc->moves_to = to;
+    proc->move_order = order;
+    atomic_store(&proc->intents->released, 1);
+    agent_say(a, "released", J_INT("rank", life.rank), J_UINT("incarnation", life.incarnation), J_INT("to", to));
+    FAULT_POINT("procs.releasing");
+    a->ops.release(a->ops.user, proc);
+    return true;
+}
+
+void ranks_moved(struct agent *a, struct proc *proc)
+{
+    if (life_is_none(proc->life) || a->view.stopped) {
+        ranks_free(a, proc);
+        return;
+    }
+    bool complete = atomic_load(&proc->intents->moved) && atomic_load(&proc->intents->open) == 0;
+    proc->exited = true;
+    struct view_event e = view_event_of_life(VIEW_RANK_MOVED, proc->life);
+    e.c = (uint32_t)proc->moves_to;
+    e.d = view_moved_word(complete, proc->move_order);
+    FAULT_POINT("procs.moved");
+    a->ops.submit(a->ops.user, &e);
+}
+
 void ranks_ended_job(struct agent *a, struct proc *proc, int code)
 {
     struct view_event stop = {.type = VIEW_STOP, .a = (uint32_t)code};
@@ -130,7 +169,7 @@ void ranks_free(struct agent *a, struct proc *proc)
         agent_drop_conn(a, proc->conn);
     else
         free(proc->conn);
-    a->ops.released(a->ops.user, proc);
+    a->ops.forgotten(a->ops.user, proc);
     free(proc);
 }
 

@@ -39,7 +39,12 @@ void ranks_control(struct agent *a, struct proc *proc, const struct control *r);
 /* The process ended: by exit with code, or by signal (0 if none; base/signals.h: SIGNAL_HIDDEN). Its last requests were
  * handed in before. */
 void ranks_exited(struct agent *a, struct proc *proc, int code, int signal);
-/* The same, and the job ends with this code for it. */
+/* The rank, whose life this node runs, is to go on elsewhere: its process ends, and its next life begins on node `to`. order is the move's number in a plan. False: it is not here, ends already, is on its way, or cannot move; or
+ * that node is dead. Deaths meanwhile are dealt with as ever. */
+bool ranks_release(struct agent *a, struct life life, int to, uint32_t order);
+/* The process ended because it was released: in place of ranks_exited. */
+void ranks_moved(struct agent *a, struct proc *proc);
+/* The same as ranks_exited, and the job ends with this code for it. */
 void ranks_ended_job(struct agent *a, struct proc *proc, int code);
 /* Frees the process; the owner has let go of its intents' memory, or does now. */
 void ranks_free(struct agent *a, struct proc *proc);

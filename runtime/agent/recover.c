@@ -78,7 +78,8 @@ void recover_fence(struct agent *a, const struct view_event *events, int n)
             fence_node(a, (int)e->a);
         else if (e->type == VIEW_RANK_DOUBT && !e->d && e->a < (uint32_t)a->view.ranks)
             ranks_doubt_intents(a, view_event_life(e));
-        else if (e->a < (uint32_t)a->view.ranks && view_event_doubts(e, view_event_life(e)))
+        else if (e->a < (uint32_t)a->view.ranks &&
+                 (e->type == VIEW_RANK_MOVED || view_event_doubts(e, view_event_life(e))))
             fence_life(a, view_event_life(e));
     }
     for (struct conn *c = a->conns, *next; c; c = next) {
@@ -219,7 +220,9 @@ void recover_show_view(struct agent *a)
     for (int r = 0; r < v->ranks; r++) {
         struct page_rank *k = page_rank(a->page, r);
         uint64_t where = (uint64_t)(uint32_t)v->rank[r].node << 32 | v->rank[r].incarnation;
+        bool away = v->rank[r].node >= 0 && v->rank[r].node != view_slot_node(v, v->rank[r].slot);
         health_show_rank(k, &v->rank[r]);
+        atomic_store_explicit(&k->away, away, memory_order_relaxed);
         atomic_store_explicit(&k->where, where, memory_order_release);
         atomic_store_explicit(&k->doubted, v->rank[r].doubted, memory_order_release);
     }

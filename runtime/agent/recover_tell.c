@@ -13,6 +13,8 @@ void tell_changes(struct agent *a, const struct view_event *events, int n)
             agent_say(a, "view", J_UINT("epoch", a->view.epoch), J_UINT("dead_node", events[i].a));
         else if (events[i].type == VIEW_RANK_DEAD)
             agent_say(a, "view", J_UINT("epoch", a->view.epoch), J_UINT("dead_rank", events[i].a));
+        else if (events[i].type == VIEW_RANK_MOVED)
+            agent_say(a, "view", J_UINT("epoch", a->view.epoch), J_UINT("moved_rank", events[i].a));
         else if (events[i].type == VIEW_NODE_BORN)
             agent_say(a, "view", J_UINT("epoch", a->view.epoch), J_UINT("born_node", events[i].a));
     }

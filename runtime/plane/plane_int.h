@@ -182,7 +182,7 @@ void procs_free(struct plane *p);
 /* What the data half asks for (struct agent_ops). */
 void procs_answer(void *user, struct proc *proc, const struct control *reply, int64_t handle);
 void procs_assign(void *user, struct proc *proc, struct life life);
-void procs_released(void *user, struct proc *proc);
+void procs_forgotten(void *user, struct proc *proc);
 unsigned procs_look_at(void *user, const struct proc *proc, uint64_t *ticks);
 void procs_failed(void *user);
 /* A packet with descriptors on a socket; errno of a failure, 0: sent. */

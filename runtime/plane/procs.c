@@ -341,7 +341,7 @@ void procs_exited(struct plane *p, const struct command *c)
         ranks_exited(&p->agent, proc, c->code, c->signal);
 }
 
-void procs_released(void *user, struct proc *proc)
+void procs_forgotten(void *user, struct proc *proc)
 {
     struct plane *p = user;
     struct process *k = of_proc(p, proc);

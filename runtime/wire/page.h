@@ -56,6 +56,8 @@ struct page_rank {
     uint32_t slot;
     uint32_t index;
     _Atomic uint32_t done; /* it ended by itself */
+    _Atomic uint32_t
+        away; /* it has moved, and its slot is still with another node: its part does not come to where it runs */
     /* of its last process that died */
     _Atomic uint64_t died; /* epoch, 0: none */
     _Atomic uint32_t deaths;

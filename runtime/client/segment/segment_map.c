@@ -55,6 +55,10 @@ uint8_t *segment_map_home(struct keel_segment *s, keel_status *status)
         uint8_t *base = segment_map_whole(s, slot, status);
         if (!base || s->redundancy == KEEL_REDUNDANCY_NONE || is_home(c, copyset_of(slot, s->redundancy)))
             return base;
+        if (atomic_load_explicit(&page_rank(c->page, c->rank)->away, memory_order_relaxed)) {
+            *status = KEEL_ERR_STATE; /* as where the node has no copy */
+            return NULL;
+        }
         client_lock(c);
         client_progress(c);
         *status = c->fatal;

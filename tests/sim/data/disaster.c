@@ -145,6 +145,19 @@ static void stick(void *arg, uint64_t unused)
         net_stick(&w->net, some_node(w), 0.5, STUCK_S * SEC);
 }
 
+/* A rank that lives is to go on another node that lives, as far as anybody knows. */
+static void move(void *arg, uint64_t order)
+{
+    struct world *w = arg;
+    struct runner *r = some_rank(w);
+    int to = some_node(w);
+    if (w->healing || !r || r->node->dead)
+        return;
+    struct command c = {
+        .type = COMMAND_MOVE, .rank = r->rank, .incarnation = r->incarnation, .node = to, .order = (uint32_t)order};
+    node_command(r->node, &c);
+}
+
 struct false_doubt {
     struct world *w;
     int node, about;
@@ -186,6 +199,8 @@ void disasters_plan(struct world *w)
     }
     for (int i = 0; i < w->setup.sticks; i++)
         sched_at(s, sched_below(s, 30 * MS), stick, w, 0);
+    for (int i = 0; i < w->setup.moves; i++)
+        sched_at(s, sched_below(s, sched_below(s, 2) ? 5 * MS : 60 * MS), move, w, (uint64_t)i);
     uint64_t at = sched_below(s, 3 * MS);
     for (int i = 0; i < w->setup.disasters; i++) {
         sched_at(s, at, strike, w, 0);

@@ -189,8 +189,16 @@ static void ops_assign(void *user, struct proc *proc, struct life life)
     sched_at(&w->sched, w->sched.now + sched_between(&w->sched, 20 * US, 2 * MS), spawned, s, 0);
 }
 
+static void ops_release(void *user, struct proc *proc)
+{
+    const struct node *n = user;
+    struct runner *r = runner_of(n->w, proc->id);
+    if (r)
+        runner_release(r);
+}
+
 /* Nothing of it is looked at any more. */
-static void ops_released(void *user, struct proc *proc)
+static void ops_forgotten(void *user, struct proc *proc)
 {
     const struct node *n = user;
     struct runner *r = runner_of(n->w, proc->id);
@@ -253,8 +261,13 @@ static void run_command(struct node *n, const struct command *c)
         started(n, c);
         break;
     case COMMAND_EXITED:
-        if (proc)
+        if (proc && c->moved)
+            ranks_moved(a, proc);
+        else if (proc)
             ranks_exited(a, proc, c->code, c->signal);
+        break;
+    case COMMAND_MOVE:
+        n->w->moves += ranks_release(a, life_of(c->rank, c->incarnation), c->node, c->order);
         break;
     case COMMAND_CONTROL:
         if (proc && proc->life.rank >= 0 && !proc->exited)
@@ -386,7 +399,8 @@ void node_init(struct world *w, int id)
     config.ops.memory_fill = ops_memory_fill;
     config.ops.answer = ops_answer;
     config.ops.assign = ops_assign;
-    config.ops.released = ops_released;
+    config.ops.forgotten = ops_forgotten;
+    config.ops.release = ops_release;
     config.ops.look_at = ops_look_at;
     config.ops.failed = ops_failed;
     struct heap *outer = heap_enter(&n->process.heap);

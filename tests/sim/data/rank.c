@@ -117,6 +117,22 @@ static void env_copy(void *user, void *dst, const void *src, size_t len)
     }
 }
 
+static void end(struct runner *r, int code, int signal);
+
+/* At a point where nothing of it is under way, unless other threads of it do something. */
+static void env_moves(void *user)
+{
+    struct runner *r = user;
+    bool complete = atomic_load(&r->intents->open) == 0;
+    if (sched_chance(&r->w->sched, 0.2)) /* it goes on to the next one */
+        return;
+    world_say(r->w, "rank %d.%u on node %d ends%s: it moves", r->rank, r->incarnation, r->node->id,
+              complete ? "" : " with puts under way");
+    atomic_store(&r->intents->moved, 1);
+    r->moved = true;
+    end(r, 0, 0);
+}
+
 /* ---- life ---- */
 
 struct runner *runner_new(struct node *n, int rank, uint32_t incarnation)
@@ -146,7 +162,8 @@ static void runner_main(void *user)
                              .unmap = env_unmap,
                              .tell = env_tell,
                              .agent_is_gone = env_agent_is_gone,
-                             .copy = env_copy};
+                             .copy = env_copy,
+                             .moves = env_moves};
     keel_status status = client_init(&r->client, &env, &r->welcome, r->node->page, r->intents, r->net, r->shm);
     if (status != KEEL_OK) {
         world_fail(w, "rank %d cannot join: %s", r->rank, keel_status_name(status));
@@ -224,7 +241,8 @@ void runner_answer(struct runner *r, const struct control *reply, int64_t handle
 static void noticed(void *arg, uint64_t how)
 {
     struct runner *r = arg;
-    struct command c = {.type = COMMAND_EXITED, .runner = r, .code = (int)(how & 0xff), .signal = (int)(how >> 8)};
+    struct command c = {
+        .type = COMMAND_EXITED, .runner = r, .code = (int)(how & 0xff), .signal = (int)(how >> 8), .moved = r->moved};
     node_command(r->node, &c);
 }
 
@@ -259,6 +277,26 @@ void runner_exit(struct runner *r, int code)
 {
     world_say(r->w, "rank %d.%u ends", r->rank, r->incarnation);
     end(r, code, 0);
+}
+
+/* It is not waited for any longer. */
+static void release_ends(void *arg, uint64_t unused)
+{
+    (void)unused;
+    struct runner *r = arg;
+    if (r->state != RUNNER_RUNS || r->node->dead)
+        return;
+    world_say(r->w, "rank %d.%u on node %d has not ended by itself", r->rank, r->incarnation, r->node->id);
+    r->moved = true;
+    end(r, 0, 9);
+}
+
+void runner_release(struct runner *r)
+{
+    struct sched *s = &r->w->sched;
+    r->released = true;
+    sched_at(s, s->now + (sched_chance(s, 0.5) ? sched_below(s, 300 * US) : sched_below(s, 20 * MS)), release_ends, r,
+             0);
 }
 
 static void runner_thaw(void *arg, uint64_t unused)

@@ -329,6 +329,29 @@ static void asleep(struct setup *s, struct rng *rng)
     s->kinds = 1 << DISASTER_RANK_KILL | 1 << DISASTER_NODE_KILL | 1 << DISASTER_BREAK;
 }
 
+/* Ranks move, one by one, while others die, or do not: what they had under way, tasks, mutexes and parts go with them. */
+static void moves(struct setup *s, struct rng *rng)
+{
+    s->nodes = 3 + (int)rng_below(rng, 3);
+    s->ranks = s->nodes + (int)rng_below(rng, 6);
+    s->policy = rng_below(rng, 8) ? VIEW_SUBSTITUTE : VIEW_DEGRADE;
+    s->moves = 1 + (int)rng_below(rng, rng_below(rng, 2) ? 4 : 24);
+    s->mutexes = rng_below(rng, 4) ? 0 : 1;
+    s->threads = rng_below(rng, 4) ? 0 : 1 + (int)rng_below(rng, 3);
+    s->rounds = 2 + (int)rng_below(rng, 8);
+    s->disasters = (int)rng_below(rng, 5);
+    if (rng_below(rng, 3) == 0)
+        writer_aims(s, rng, 3);
+    for (int i = (int)rng_below(rng, 4); i > 0 && s->aims < AIMS_MAX; i--) {
+        static const char *const at[] = {"procs.releasing", "procs.moved", "rank.move_point"};
+        struct aim *a = &s->aim[s->aims++];
+        *a = (struct aim){.node = -1, .rank = -1, .nth = 1 + (unsigned)rng_below(rng, 4)};
+        snprintf(a->point, sizeof a->point, "%s", at[rng_below(rng, 3)]);
+        a->action = (enum aim_action)rng_below(rng, AIM_STALL + 1);
+        a->ns = rng_below(rng, rng_below(rng, 2) ? 5 * MS : 120 * MS);
+    }
+}
+
 /* One allocation fails, in a rank or in an agent; nothing else goes wrong. */
 static void no_memory(struct setup *s, struct rng *rng)
 {
@@ -439,6 +462,7 @@ const struct scenario scenario[] = {
     {"heirs", "ranks store plainly where others die in the middle of puts", heirs},
     {"signals", "who signals to another rank, or waits for it, dies or freezes", signals},
     {"asleep", "answers stay where they are, though who owes them lives: they are asked for again", asleep},
+    {"moves", "ranks that live move to other nodes, one by one, and ranks and nodes die", moves},
     {"no-memory", "the n-th allocation of a rank or of an agent fails", no_memory},
     {"scarce", "allocations of a rank or of an agent fail while other things go wrong", scarce},
     {"each-of-a-rank", "a small program again and again, until each allocation of a rank has failed", each_of_a_rank},

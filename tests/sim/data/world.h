@@ -21,6 +21,7 @@ struct program;
 enum command_type {
     COMMAND_STARTED,
     COMMAND_EXITED,
+    COMMAND_MOVE, /* the node's rank to node */
     COMMAND_CONTROL,
     COMMAND_PREPARE,
     COMMAND_COMMIT,
@@ -38,6 +39,8 @@ struct command {
     int node, rank;
     uint32_t incarnation;
     int code, signal;
+    bool moved; /* it ended because it was released */
+    uint32_t order;
     uint64_t epoch, value;
     int n;
     struct view_event event[MEMBER_EVENTS_MAX];
@@ -102,6 +105,7 @@ struct runner {
     bool joined; /* client_init was called */
     struct control_welcome welcome;
     struct intent_page *intents;
+    bool released, moved; /* it is to end so that the rank goes on elsewhere; it has */
     struct tp *net, *shm;
     struct tp_ep *own;
     uint64_t turn_ns; /* a processor that was given up comes back after up to so long */
@@ -163,6 +167,7 @@ struct setup {
     int rounds;                               /* of the program */
     int actions;                              /* per round and rank */
     int disasters;                            /* random ones */
+    int moves;                                /* of ranks that live to nodes that live */
     int sticks;                               /* answers that stay where they are, though who owes them lives */
     double yield;                             /* at a fault point */
     uint64_t fail_at;   /* the n-th allocation of fail_rank's process, or of fail_node's agent, fails; 0: none does */
@@ -210,6 +215,7 @@ struct world {
     uint64_t over_at; /* all agents know that the job is over, 0: not yet */
     int restored_said, reduced_said, lost_said;
     uint64_t deaths; /* of nodes */
+    uint64_t moves;  /* of ranks that were released */
     int gates;       /* quiet moments that are over: ranks do not go beyond the next one */
     bool hopeless;   /* the data of the runtime itself are lost: nothing more is demanded */
     char why[400];
@@ -259,6 +265,7 @@ struct runner *runner_new(struct node *n, int rank, uint32_t incarnation);
 void runner_welcome(struct runner *r); /* inside the agent: it gets its rank */
 void runner_kill(struct runner *r, int signal);
 void runner_exit(struct runner *r, int code); /* by itself; does not return */
+void runner_release(struct runner *r);        /* inside the agent: it is to end as moved */
 void runner_freeze(struct runner *r, uint64_t ns);
 void runner_answer(struct runner *r, const struct control *reply, int64_t handle);
 void runner_free(struct runner *r);

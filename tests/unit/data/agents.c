@@ -98,10 +98,18 @@ static void on_answer(void *user, struct proc *proc, const struct control *reply
 
 static void on_assign(void *user, struct proc *proc, struct life life)
 {
-    (void)user, (void)proc, (void)life;
+    struct node *node = user;
+    (void)proc;
+    node->assigns++;
+    node->assigned = life;
 }
 
-static void on_released(void *user, struct proc *proc)
+static void on_release(void *user, struct proc *proc)
+{
+    ((struct node *)user)->released = proc;
+}
+
+static void on_forgotten(void *user, struct proc *proc)
 {
     (void)user, (void)proc;
 }
@@ -142,25 +150,25 @@ static void open_node(int i, enum view_policy policy)
     assert_int_equal(tp_mem.open(&tp, &n->net), KEEL_OK);
     assert_int_equal(tp_mem.open(&tp, &n->shm), KEEL_OK);
     assert_int_equal(tp_mem.listen(n->net, &n->addr), KEEL_OK);
-    struct agent_config config = {.ops = {n, on_submit, on_check, on_refused, on_broken, on_prepared, on_fatal,
-                                          on_event, on_memory_make, on_memory_free, on_memory_fill, on_answer,
-                                          on_assign, on_released, on_look_at, on_failed, on_verified, NULL},
-                                  .self = i,
-                                  .nodes = w.nodes,
-                                  .spares = w.spares,
-                                  .room = w.room,
-                                  .ranks = w.ranks,
-                                  .rank_node = rank_node,
-                                  .policy = policy,
-                                  .copies = {.at = COPIES_AT_NEXT}, /* what the worlds below are laid out for */
-                                  .job = 1,
-                                  .incarnation = 100 + (uint64_t)i,
-                                  .secret = secret,
-                                  .net = n->net,
-                                  .shm = n->shm,
-                                  .page =
-                                      calloc(1, page_bytes((uint32_t)w.nodes, (uint32_t)members, (uint32_t)w.ranks)),
-                                  .now = w.now};
+    struct agent_config config = {
+        .ops = {n, on_submit, on_check, on_refused, on_broken, on_prepared, on_fatal, on_event, on_memory_make,
+                on_memory_free, on_memory_fill, on_answer, on_assign, on_release, on_forgotten, on_look_at, on_failed,
+                on_verified, NULL},
+        .self = i,
+        .nodes = w.nodes,
+        .spares = w.spares,
+        .room = w.room,
+        .ranks = w.ranks,
+        .rank_node = rank_node,
+        .policy = policy,
+        .copies = {.at = COPIES_AT_NEXT}, /* what the worlds below are laid out for */
+        .job = 1,
+        .incarnation = 100 + (uint64_t)i,
+        .secret = secret,
+        .net = n->net,
+        .shm = n->shm,
+        .page = calloc(1, page_bytes((uint32_t)w.nodes, (uint32_t)members, (uint32_t)w.ranks)),
+        .now = w.now};
     assert_non_null(config.page);
     assert_int_equal(agent_init(&n->agent, &config), KEEL_OK);
     for (uint32_t seg = 1; seg <= 3 && i < w.nodes + w.spares; seg++) { /* numbers ascend, as in any job */

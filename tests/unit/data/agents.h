@@ -24,7 +24,10 @@ struct node {
     int checked[NODES_MAX]; /* said to be waited for */
     unsigned process;       /* what is said of its processes */
     uint64_t ticks;
-    int failures;    /* told of */
+    int failures;          /* told of */
+    struct proc *released; /* the last one that is to end as moved */
+    int assigns;           /* ranks that were to begin here, and the last one of them */
+    struct life assigned;
     char said[4096]; /* names of the events, each with a space behind it */
     char last[256];  /* members of the last one */
 };

@@ -305,6 +305,18 @@ static void test_failure_ends_are_told_apart(void **state)
     assert_int_equal(f[0].deaths, VIEW_MAX_RESTARTS + 1);
 }
 
+static void test_failure_is_no_move(void **state)
+{
+    (void)state;
+    keel_failure f[8];
+    size_t n = 9;
+    struct view_event moved = {.type = VIEW_RANK_MOVED, .a = 1, .c = 2, .d = view_moved_word(false, 0)};
+    world_change(&moved, 1);
+    assert_int_equal(w.node[3].failures, 0);
+    assert_int_equal(failure_list(&c, 0, f, 8, &n, NULL), KEEL_OK);
+    assert_int_equal(n, 0);
+}
+
 static void test_failure_links_are_those_of_the_detector(void **state)
 {
     (void)state;
@@ -367,6 +379,7 @@ int main(void)
         TEST(test_failure_of_a_rank_is_listed_once_with_its_last_death),
         TEST(test_failure_of_a_node_comes_before_its_ranks),
         TEST(test_failure_ends_are_told_apart),
+        TEST(test_failure_is_no_move),
         TEST(test_failure_links_are_those_of_the_detector),
         TEST(test_failure_bad_arguments_are_refused),
         TEST(test_failure_verdicts_have_names),

@@ -1,0 +1,215 @@
+/* A rank ends on one node so that it goes on another one: what its agent does, what views come of it, and where in a
+ * program it happens. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "agents.h"
+#include "runtime/agent/ranks.h"
+#include "runtime/client/job/failure.h"
+#include "runtime/client/move.h"
+
+enum { ORDER = 5 };
+
+static struct intent_page page;
+
+/* The process that runs rank 0, on node 0. */
+static struct proc *begin(void)
+{
+    struct agent *a = &w.node[0].agent;
+    struct control_welcome welcome;
+    struct proc *proc = ranks_started(a, 1);
+    memset(&page, 0, sizeof page);
+    assert_non_null(ranks_conn(a, proc));
+    ranks_welcome(a, proc, life_of(0, 0), NULL, &page, &welcome);
+    return proc;
+}
+
+static int set_up(void **state)
+{
+    world_open(4, 1, VIEW_SUBSTITUTE);
+    *state = begin();
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    struct proc *proc = ranks_find(&w.node[0].agent, 1);
+    if (proc)
+        ranks_free(&w.node[0].agent, proc);
+    world_close();
+    return 0;
+}
+
+static bool release(int to)
+{
+    return ranks_release(&w.node[0].agent, life_of(0, 0), to, ORDER);
+}
+
+static void assert_view(int node, uint32_t incarnation, int deaths)
+{
+    for (int i = 0; i < 4; i++) {
+        const struct view_rank *k = &w.node[i].agent.view.rank[0];
+        assert_int_equal(k->state, RANK_RUNNING);
+        assert_int_equal(k->node, node);
+        assert_int_equal(k->incarnation, incarnation);
+        assert_int_equal(k->death.times, deaths);
+        assert_int_equal(k->restarts, deaths);
+    }
+}
+
+static void test_moves_released_rank_begins_on_its_target_and_no_copy_is_made_equal(void **state)
+{
+    uint64_t before = copyset_at(1, SEG_TRIPLE, 2)->generation;
+    assert_true(release(3));
+    assert_ptr_equal(w.node[0].released, *state);
+    assert_int_equal(page.released, 1);
+    assert_int_equal(w.submissions, 0); /* its process lives */
+    page.moved = 1;
+    ranks_moved(&w.node[0].agent, *state);
+    assert_int_equal(w.submissions, 1);
+    const struct view_event *e = &w.submitted[0];
+    assert_true(e->type == VIEW_RANK_MOVED && e->a == 0 && e->b == 0 && e->c == 3);
+    assert_true(view_moved_complete(e->d) && view_moved_order(e->d) == ORDER);
+    world_restore();
+    assert_view(3, 1, 0);
+    assert_null(ranks_find(&w.node[0].agent, 1));
+    assert_true(life_equal(w.node[3].assigned, life_of(0, 1))); /* beside its own one */
+    assert_int_equal(w.node[3].assigns, 1);
+    assert_int_equal(w.node[0].assigns + w.node[1].assigns + w.node[2].assigns, 0);
+    assert_int_equal(copyset_at(1, SEG_TRIPLE, 2)->generation, before);
+    assert_int_equal(w.node[1].failures, 0);
+}
+
+/* It was ended wherever it was: what it was storing is made equal. */
+static void test_moves_rank_that_did_not_end_by_itself_leaves_doubts(void **state)
+{
+    assert_true(release(3));
+    page.entry[5] = (struct intent){.active = 1, .seg = SEG_SHADOW, .slot = 0, .offset = 100, .len = 1000};
+    memset(bytes_at(0, SEG_SHADOW, 0) + 100, 0xee, 500);
+    ranks_moved(&w.node[0].agent, *state);
+    assert_false(view_moved_complete(w.submitted[0].d));
+    world_restore();
+    assert_view(3, 1, 0);
+    assert_true(copies_are_equal());
+}
+
+static void test_moves_rank_with_open_puts_is_not_complete_whatever_it_says(void **state)
+{
+    assert_true(release(3));
+    page.moved = page.open = 1;
+    ranks_moved(&w.node[0].agent, *state);
+    assert_false(view_moved_complete(w.submitted[0].d));
+    world_restore();
+    assert_view(3, 1, 0);
+}
+
+/* Its own end, and where it was. */
+static void test_moves_released_rank_that_dies_has_died(void **state)
+{
+    assert_true(release(3));
+    ranks_exited(&w.node[0].agent, *state, 0, 11);
+    assert_int_equal(w.submitted[0].type, VIEW_RANK_DEAD);
+    world_restore();
+    assert_view(0, 1, 1);
+}
+
+static void test_moves_target_that_dies_meanwhile_is_not_waited_for(void **state)
+{
+    assert_true(release(3));
+    world_kill_node(3);
+    page.moved = 1;
+    ranks_moved(&w.node[0].agent, *state);
+    world_restore();
+    const struct view_rank *k = &w.node[1].agent.view.rank[0];
+    assert_true(k->node == 0 && k->incarnation == 1 && k->death.times == 0);
+    assert_int_equal(w.node[0].assigned.rank, 0);
+    assert_int_equal(w.node[0].assigns, 1);
+}
+
+static void test_moves_only_who_can_move_is_released(void **state)
+{
+    (void)state;
+    struct agent *a = &w.node[0].agent;
+    assert_false(ranks_release(a, life_of(0, 1), 3, ORDER)); /* not that life */
+    assert_false(ranks_release(a, life_of(1, 0), 3, ORDER)); /* not here */
+    assert_false(ranks_release(a, life_of(9, 0), 3, ORDER) || ranks_release(a, life_of(-1, 0), 3, ORDER));
+    assert_false(release(0)); /* it is there */
+    assert_false(release(5) || release(-1));
+    world_kill_node(3);
+    assert_false(release(3));
+    assert_true(release(2));
+    assert_false(release(1)); /* it is on its way */
+}
+
+static void test_moves_where_nobody_begins_again_nobody_is_released(void **state)
+{
+    (void)state;
+    struct view_event needs = {.type = VIEW_NEEDS, .a = NEEDS_ALL}, left = {.type = VIEW_RANK_LEFT};
+    world_change(&left, 1);
+    assert_false(release(3));
+    world_change(&needs, 1);
+    assert_false(release(3));
+    assert_null(w.node[0].released);
+}
+
+/* What of it is still on its way never arrives, whether it was complete or not. */
+static void test_moves_life_that_has_moved_is_refused(void **state)
+{
+    assert_true(release(3));
+    page.moved = 1;
+    ranks_moved(&w.node[0].agent, *state);
+    world_restore();
+    struct wire w1 = rank_wire(&w.rank[0], WIRE_GET, SEG_SHADOW, 1, 0);
+    w1.count = 8;
+    assert_int_equal(rank_ask(&w.rank[0], 1, w1, NULL), -1000);
+    assert_int_equal(w.node[1].agent.fences.rank[0], 1);
+}
+
+/* ---- points of a program ---- */
+
+static int told;
+
+static void e_moves(void *user)
+{
+    (void)user;
+    told++;
+}
+
+static void test_moves_points_count_once_it_was_released(void **state)
+{
+    (void)state;
+    struct client c = {.intents = &page};
+    move_point(&c);
+    assert_int_equal(page.move_points, 0);
+    page.released = 1;
+    move_point(&c); /* the program goes on */
+    assert_int_equal(page.move_points, 1);
+    c.env.moves = e_moves;
+    move_point(&c);
+    assert_int_equal(page.move_points, 2);
+    assert_int_equal(told, 1);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_moves_released_rank_begins_on_its_target_and_no_copy_is_made_equal),
+        TEST(test_moves_rank_that_did_not_end_by_itself_leaves_doubts),
+        TEST(test_moves_rank_with_open_puts_is_not_complete_whatever_it_says),
+        TEST(test_moves_released_rank_that_dies_has_died),
+        TEST(test_moves_target_that_dies_meanwhile_is_not_waited_for),
+        TEST(test_moves_only_who_can_move_is_released),
+        TEST(test_moves_where_nobody_begins_again_nobody_is_released),
+        TEST(test_moves_life_that_has_moved_is_refused),
+        TEST(test_moves_points_count_once_it_was_released),
+    };
+    return cmocka_run_group_tests_name("moves", tests, NULL, NULL);
+}
