@@ -33,7 +33,7 @@ void lines_flush(struct lines *l, void (*emit)(void *user, const uint8_t *, size
     l->held.len = 0;
 }
 
-void lines_end(struct lines *l, void (*emit)(void *user, const uint8_t *, size_t), void *user)
+void lines_finish(struct lines *l, void (*emit)(void *user, const uint8_t *, size_t), void *user)
 {
     lines_flush(l, emit, user);
     bytes_free(&l->held);

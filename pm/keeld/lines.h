@@ -16,5 +16,5 @@ void lines_feed(struct lines *l, const void *data, size_t len, void (*emit)(void
 /* Emit the beginning of a line that is held. */
 void lines_flush(struct lines *l, void (*emit)(void *user, const uint8_t *, size_t), void *user);
 /* End of the stream: emit what is held. Frees. */
-void lines_end(struct lines *l, void (*emit)(void *user, const uint8_t *, size_t), void *user);
+void lines_finish(struct lines *l, void (*emit)(void *user, const uint8_t *, size_t), void *user);
 #endif

@@ -50,7 +50,7 @@ static void output_end(struct process *p, int i)
 {
     if (!output_is_open(p, i))
         return;
-    lines_end(&p->lines[i], i == 0 ? emit_out : emit_err, p);
+    lines_finish(&p->lines[i], i == 0 ? emit_out : emit_err, p);
     uv_close((uv_handle_t *)&p->out[i], process_handle_closed);
     p->open_outputs--;
 }

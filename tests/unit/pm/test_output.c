@@ -38,7 +38,7 @@ static void test_lines_pieces_come_out_as_whole_lines(void **state)
     assert_int_equal(c.count, 0);
     lines_feed(&l, "c\nd\ne", 5, collect, &c);
     assert_int_equal(c.all.len, 6);
-    lines_end(&l, collect, &c);
+    lines_finish(&l, collect, &c);
     assert_memory_equal(c.all.data, "abc\nd\ne", 7);
     assert_int_equal(c.all.len, 7); /* nothing is added */
     bytes_free(&c.all);
@@ -64,7 +64,7 @@ static void test_lines_random_cuts_lose_nothing(void **state)
         lines_feed(&l, text + at, n, collect, &c);
         at += n;
     }
-    lines_end(&l, collect, &c);
+    lines_finish(&l, collect, &c);
     assert_int_equal(c.all.len, size);
     assert_memory_equal(c.all.data, text, size);
     assert_true(c.whole);
