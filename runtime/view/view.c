@@ -8,6 +8,7 @@
 
 #include "runtime/base/signals.h"
 #include "runtime/wire/control.h"
+#include "runtime/view/plan.h"
 #include "runtime/view/policy.h"
 
 static int members(const struct view *v)
@@ -119,9 +120,12 @@ bool view_init(struct view *v, enum view_policy policy, int nodes, int spares, i
     v->live = calloc((size_t)members(v), sizeof *v->live);
     v->way = calloc((size_t)members(v), sizeof *v->way);
     v->queue = calloc((size_t)members(v), sizeof *v->queue);
+    v->plan = calloc((size_t)nodes + (size_t)ranks, sizeof *v->plan); /* each node's slots, and those of its ranks */
+    v->died = calloc((size_t)members(v), sizeof *v->died);
+    v->births = calloc((size_t)members(v), sizeof *v->births);
     if (!take_rule(v, copies) || !v->alive || !v->spare_free || !v->full || !v->born_at || !v->node_death ||
         !v->copyset || !v->home || !v->rank || !v->slot_ranks || !v->ring || !v->load || !v->live || !v->way ||
-        !v->queue) {
+        !v->queue || !v->plan || !v->died || !v->births) {
         view_fini(v);
         return false;
     }
@@ -157,6 +161,10 @@ void view_fini(struct view *v)
     free(v->live);
     free(v->way);
     free(v->queue);
+    plan_fini(v);
+    free(v->plan);
+    free(v->died);
+    free(v->births);
     memset(v, 0, sizeof *v);
 }
 
@@ -262,7 +270,7 @@ static bool is_anybodys(const struct view *v, int node)
 }
 
 /* The slot goes where ranks of it run, when the last has left its node. A copy that is on the new one is to be the primary, which comes of making the
- * copies equal; and who makes them equal already would hand them over to another node: it begins again. */
+ * copies equal; who makes them equal already begins again, as it has not seen to it that this copy has all that it executed. */
 static void slot_follows(struct view *v, int slot)
 {
     int before = v->home[slot], now = node_of_ranks(v, slot);
@@ -273,46 +281,60 @@ static void slot_follows(struct view *v, int slot)
         policy_replace(v, before, now);
     for (unsigned c = 0; c < CLASSES; c++) {
         struct view_copyset *g = &v->copyset[copyset_of(slot, c)];
-        if (g->copies > 0 && (g->mode == COPYSET_REPAIR || view_copy_at(g, now) > 0))
+        if (g->copies > 0 && view_copy_at(g, now) > 0)
             copyset_set_mode(v, g, COPYSET_REPAIR);
     }
+}
+
+/* Where a rank goes whose node died; -1: nowhere. Its slot may be elsewhere. */
+static int rank_target(const struct view *v, const struct view_rank *k, int node)
+{
+    int to = plan_target(v, k->slot, node), home = v->home[k->slot];
+    return to < 0 && view_ranks_begin_again(v) && home >= 0 && v->alive[home] ? home : to;
 }
 
 /* Give the ranks that ran on a dead node another one, or none. */
 static void ranks_of_dead_node(struct view *v, int node)
 {
     bool any = view_node_takes_part(v, node);
-    int spare = any && view_ranks_begin_again(v) ? policy_spare(v, node) : -1;
-    if (spare >= 0) {
-        v->spare_free[spare] = false;
-        policy_replace(v, node, spare);
-    }
-    for (int i = 0; i < v->nodes; i++)
-        if (v->home[i] == node)
-            v->home[i] = spare;
+    for (int i = 0; i < v->planned; i++)
+        if (v->plan[i].from == node) {
+            v->spare_free[v->plan[i].to] = false;
+            policy_replace(v, node, v->plan[i].to);
+        }
     for (int r = 0; r < v->ranks; r++) {
         struct view_rank *k = &v->rank[r];
         if (k->node != node || k->state != RANK_RUNNING)
             continue;
+        int to = rank_target(v, k, node);
         if (!k->left)
             rank_died(v, k, 0);
-        if (k->left || spare < 0)
+        if (k->left || to < 0)
             rank_leave(k, k->left ? RANK_DONE : RANK_DEAD);
         else
-            rank_begins(v, k, spare);
+            rank_begins(v, k, to);
     }
-    for (int i = 0; i < v->nodes; i++)
-        if (v->home[i] == spare && node_of_ranks(v, i) >= 0) /* ranks of it may be elsewhere */
+    for (int i = 0; i < v->nodes; i++) {
+        if (v->home[i] == node)
+            v->home[i] = plan_target(v, i, node);
+        if (node_of_ranks(v, i) >= 0)
             v->home[i] = node_of_ranks(v, i);
+    }
     if (any && v->policy == VIEW_ABORT)
         stop(v, 137, "node %d died", node);
 }
 
-/* A spare like any other from now on. */
-static void node_born(struct view *v, const struct view_event *e)
+/* The node that this one is again, -1: none. */
+static int was_before(const struct view_event *e)
+{
+    return e->c > 0 && e->c <= e->a ? (int)e->c - 1 : -1;
+}
+
+/* A spare like any other from now on. False: it was there already, or is none. */
+static bool node_born(struct view *v, const struct view_event *e)
 {
     if (e->a != (uint32_t)v->next_id || v->next_id == members(v))
-        return;
+        return false;
     v->alive[v->next_id] = v->spare_free[v->next_id] = true;
     v->born_at[v->next_id] = v->epoch;
     for (int level = 0; level < v->copies.levels && e->c > 0 && e->c <= e->a; level++) {
@@ -320,6 +342,7 @@ static void node_born(struct view *v, const struct view_event *e)
         domain[v->next_id] = domain[e->c - 1];
     }
     v->next_id++;
+    return true;
 }
 
 static bool is_current(const struct view *v, const struct view_event *e)
@@ -361,7 +384,8 @@ static void rank_moved(struct view *v, const struct view_event *e)
         rank_dead(v, &(struct view_event){.type = VIEW_RANK_DEAD, .a = e->a, .b = e->b});
         return;
     }
-    int from = k->node, to = e->c < (uint32_t)members(v) && v->alive[e->c] ? (int)e->c : from;
+    bool may = e->c < (uint32_t)members(v) && v->alive[e->c] && plan_allows(v, k->slot, (int)e->c);
+    int from = k->node, to = may ? (int)e->c : from;
     rank_begins(v, k, to);
     if (to == from)
         return;
@@ -527,21 +551,24 @@ static bool ends_a_writer(const struct view_event *e)
 
 void view_apply(struct view *v, uint64_t epoch, const struct view_event *events, int n)
 {
+    int dead = 0, births = 0;
     v->epoch = epoch;
     bool writer_died = false;
     /* Births before deaths: who is born takes the place of who dies in the same view. */
     for (int i = 0; i < n; i++)
-        if (events[i].type == VIEW_NODE_BORN)
-            node_born(v, &events[i]);
+        if (events[i].type == VIEW_NODE_BORN && node_born(v, &events[i]))
+            v->births[births++] = (struct plan_birth){(int)events[i].a, was_before(&events[i])};
     /* Deaths before the rest and all together: a copy on a node that died in the same view saves nothing. */
     for (int i = 0; i < n; i++)
         if (events[i].type == VIEW_NODE_DEAD && events[i].a < (uint32_t)members(v) && v->alive[events[i].a]) {
             v->alive[events[i].a] = false;
+            v->died[dead++] = (int)events[i].a;
             v->node_death[events[i].a] = (struct view_node_death){.epoch = epoch, .evidence = events[i].b};
         }
-    for (int i = 0; i < n; i++)
-        if (events[i].type == VIEW_NODE_DEAD && events[i].a < (uint32_t)members(v))
-            ranks_of_dead_node(v, (int)events[i].a);
+    if (dead || births)
+        policy_plan(v, v->died, dead, v->births, births);
+    for (int i = 0; i < dead; i++)
+        ranks_of_dead_node(v, v->died[i]);
     policy_look(v);
     for (int i = 0; i < copysets(v); i++)
         if (copyset_drop_dead(v, &v->copyset[i])) {
@@ -556,6 +583,7 @@ void view_apply(struct view *v, uint64_t epoch, const struct view_event *events,
         writer_died = writer_died || ends_a_writer(&events[i]);
         apply_one(v, &events[i]);
     }
+    plan_follow(v);
     if (writer_died)
         doubt_copies(v);
     policy_look(v);

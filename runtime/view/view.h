@@ -8,7 +8,7 @@
  * of views. After a node death
  *   - its copies leave the lists; where the primary died, the next whole copy is the primary (FT-ARMCI, "data redundancy
  *     model"),
- *   - under `substitute` the dead node's ranks get a free spare node (view/policy.h; Spare-nodes, 0D); under `degrade`,
+ *   - under `substitute` the dead node's ranks get another one (view/plan.h), a free spare (Spare-nodes, 0D); under `degrade`,
  *     or without a free spare, or in a program whose processes cannot be started again, the ranks stay dead,
  *   - a program that needs all its processes, and has not said that it goes on, ends in this same view,
  *   - missing copies are placed on other nodes (view/policy.h) and filled there,
@@ -113,7 +113,7 @@ struct view {
     } * node_death;               /* [ids] */
     uint64_t *born_at;            /* [ids] epoch; 0: there from the start, or unborn */
     struct view_copyset *copyset; /* [nodes * CLASSES] */
-    int *home;                    /* [nodes] view_slot_node; of view.c and policy.c */
+    int *home;                    /* [nodes] view_slot_node; of view.c and plan.c */
     struct view_rank *rank;       /* [ranks] */
     int *slot_ranks;              /* [nodes] ranks per slot */
     struct copy_rule copies;      /* its array is the view's */
@@ -126,6 +126,13 @@ struct view {
         int copyset, copy;
     } * way;    /* [ids] how copies may move to get there, */
     int *queue; /* [ids] and the nodes that were reached */
+    struct view_move {
+        int slot, from, to;
+    } * plan;                  /* the slots that move by the last deaths and births (plan.h), */
+    int planned;               /* so many */
+    struct sliding *sliding;   /* plan.c: the nodes stand on a grid; NULL: on none */
+    int *died;                 /* [ids] scratch: nodes that die in this view, */
+    struct plan_birth *births; /* [ids] and that are born */
     /* the end */
     bool
         needs_all; /* the program is one whose processes cannot be started again, and it ends by the first that dies, */

@@ -1,0 +1,246 @@
+#include "runtime/view/plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/view/policy.h"
+
+/* A job on a grid. */
+struct sliding {
+    struct place place;
+    struct transit transit;
+    struct place_method method;
+    int *node_at;   /* [grid nodes] who has that place, */
+    int32_t *at;    /* [ids] and who has which; -1: none */
+    int32_t *dead;  /* [grid nodes] scratch: places, */
+    int32_t *back;  /* and of those that are back */
+    uint8_t *holds; /* [grid nodes] scratch: it has a place */
+};
+
+static bool has_ranks(const struct view *v, int slot)
+{
+    for (int r = 0; r < v->ranks; r++)
+        if (v->rank[r].slot == slot && v->rank[r].state == RANK_RUNNING)
+            return true;
+    return false;
+}
+
+static bool has_ranks_on(const struct view *v, int slot, int node)
+{
+    for (int r = 0; r < v->ranks; r++)
+        if (v->rank[r].slot == slot && v->rank[r].node == node && v->rank[r].state == RANK_RUNNING)
+            return true;
+    return false;
+}
+
+/* ---- on a grid ---- */
+
+static void sliding_free(struct sliding *s)
+{
+    if (!s)
+        return;
+    transit_fini(&s->transit);
+    place_fini(&s->place);
+    free(s->node_at);
+    free(s->at);
+    free(s->dead);
+    free(s->back);
+    free(s->holds);
+    free(s);
+}
+
+/* Slots first, then the spares in their order. */
+static void take_places(const struct view *v, struct sliding *s)
+{
+    int next = v->nodes;
+    memset(s->at, -1, (size_t)view_ids(v) * sizeof *s->at);
+    for (int slot = 0; slot < v->nodes; slot++) {
+        s->node_at[s->place.home[slot]] = slot;
+        s->holds[s->place.home[slot]] = 1;
+    }
+    for (int32_t g = 0; g < s->place.grid.nodes; g++) {
+        if (!s->holds[g])
+            s->node_at[g] = next++;
+        s->at[s->node_at[g]] = g;
+    }
+}
+
+static bool sliding_init(struct sliding *s, const struct view *v, const struct grid_rule *rule)
+{
+    size_t nodes = (size_t)rule->grid.nodes;
+    s->method = rule->method;
+    s->node_at = calloc(nodes, sizeof *s->node_at);
+    s->at = calloc((size_t)view_ids(v), sizeof *s->at);
+    s->dead = calloc(nodes, sizeof *s->dead);
+    s->back = calloc(nodes, sizeof *s->back);
+    s->holds = calloc(nodes, sizeof *s->holds);
+    return s->node_at && s->at && s->dead && s->back && s->holds &&
+           place_init_slots(&s->place, &rule->grid, &rule->layout, v->nodes, NULL) &&
+           transit_init(&s->transit, &s->place, NULL);
+}
+
+bool view_place(struct view *v, const struct grid_rule *rule)
+{
+    if (rule->grid.nodes != v->nodes + v->spares || v->sliding)
+        return false;
+    struct sliding *s = calloc(1, sizeof *s);
+    struct view_move *plan = NULL;
+    if (s && sliding_init(s, v, rule))
+        plan = calloc((size_t)s->transit.lines.cap + (size_t)v->nodes, sizeof *plan);
+    if (!plan) {
+        sliding_free(s);
+        return false;
+    }
+    take_places(v, s);
+    free(v->plan);
+    v->plan = plan;
+    v->sliding = s;
+    return true;
+}
+
+void plan_fini(struct view *v)
+{
+    sliding_free(v->sliding);
+    v->sliding = NULL;
+}
+
+/* Who is back has the place that it had, if nobody else does. */
+static int places_back(const struct view *v, struct sliding *s, const struct plan_birth *born, int nborn)
+{
+    int n = 0;
+    for (int i = 0; i < nborn; i++) {
+        int32_t place = born[i].was >= 0 ? s->at[born[i].was] : -1;
+        if (place < 0 || v->alive[s->node_at[place]])
+            continue;
+        s->at[born[i].was] = -1;
+        s->node_at[place] = born[i].node;
+        s->at[born[i].node] = place;
+        s->back[n++] = place;
+    }
+    return n;
+}
+
+/* Where the slot is in the view: it may have begun beside one that is to go, and then transit has it still where it was. */
+static int node_of_move(const struct view *v, const struct sliding *s, int32_t i)
+{
+    const struct place_move *m = &s->transit.lines.move[i];
+    int now = view_slot_node(v, m->slot);
+    if (s->transit.next[m->slot] == i && now >= 0)
+        return now;
+    return s->node_at[m->from >= 0 ? m->from : s->transit.lost_on[m->slot]];
+}
+
+/* The slot's next move; NULL: none. */
+static const struct place_move *next_of(const struct sliding *s, int slot)
+{
+    int32_t i = s->transit.next[slot];
+    return i < 0 ? NULL : &s->transit.lines.move[i];
+}
+
+/* Where the slot is to be in the end; -1: there is no node for it. */
+static int aim_of(const struct sliding *s, int slot)
+{
+    int32_t place = s->place.node_of[slot];
+    return s->place.slot_at[place] == slot ? s->node_at[place] : -1;
+}
+
+static void add_move(struct view *v, int slot, int from, int to)
+{
+    if (from != to)
+        v->plan[v->planned++] = (struct view_move){slot, from, to};
+}
+
+static void plan_slides(struct view *v, const int *dead, int ndead, const struct plan_birth *born, int nborn)
+{
+    struct sliding *s = v->sliding;
+    struct transit *t = &s->transit;
+    int n = 0;
+    for (int i = 0; i < ndead; i++)
+        if (s->at[dead[i]] >= 0)
+            s->dead[n++] = s->at[dead[i]];
+    (void)transit_change(t, &s->method, s->dead, n, s->back, places_back(v, s, born, nborn));
+    for (int32_t i = 0; i < t->lines.count; i++)
+        add_move(v, t->lines.move[i].slot, node_of_move(v, s, i), s->node_at[t->lines.move[i].to]);
+    for (int slot = 0; slot < v->nodes; slot++) /* who has begun where it is not to be any more goes back */
+        if (!next_of(s, slot) && aim_of(s, slot) >= 0 && view_slot_node(v, slot) >= 0)
+            add_move(v, slot, view_slot_node(v, slot), aim_of(s, slot));
+}
+
+/* ---- 0D ---- */
+
+static void plan_spares(struct view *v, const int *dead, int ndead)
+{
+    for (int i = 0; i < ndead; i++) {
+        int spare = view_node_takes_part(v, dead[i]) ? policy_spare(v, dead[i]) : -1;
+        if (spare < 0)
+            continue;
+        v->spare_free[spare] = false; /* and not for the next one */
+        for (int s = 0; s < v->nodes; s++)
+            if (view_slot_node(v, s) == dead[i] || has_ranks_on(v, s, dead[i]))
+                v->plan[v->planned++] = (struct view_move){s, dead[i], spare};
+    }
+}
+
+/* ---- the plan ---- */
+
+void policy_plan(struct view *v, const int *dead, int ndead, const struct plan_birth *born, int nborn)
+{
+    v->planned = 0;
+    if (!view_ranks_begin_again(v))
+        return;
+    if (v->sliding)
+        plan_slides(v, dead, ndead, born, nborn);
+    else
+        plan_spares(v, dead, ndead);
+}
+
+int plan_target(const struct view *v, int slot, int dead)
+{
+    for (int i = v->planned - 1; i >= 0; i--) /* a slot that steps aside goes on */
+        if (v->plan[i].slot == slot && v->plan[i].from == dead)
+            return v->plan[i].to;
+    return v->sliding && view_ranks_begin_again(v) ? aim_of(v->sliding, slot) : -1;
+}
+
+/* Where ranks of the slot are to begin, on a grid. */
+static int next_node(const struct view *v, int slot)
+{
+    const struct place_move *next = next_of(v->sliding, slot);
+    int to = next ? v->sliding->node_at[next->to] : aim_of(v->sliding, slot);
+    return to >= 0 ? to : view_slot_node(v, slot);
+}
+
+bool plan_allows(const struct view *v, int slot, int node)
+{
+    return !v->sliding || node == view_slot_node(v, slot) || node == next_node(v, slot);
+}
+
+int plan_of_rank(const struct view *v, int rank)
+{
+    const struct view_rank *k = &v->rank[rank];
+    if (!v->sliding || !view_ranks_begin_again(v) || k->state != RANK_RUNNING)
+        return -1;
+    int to = next_node(v, k->slot);
+    return to != k->node ? to : -1;
+}
+
+/* A slot that nobody runs any more is where it is to be. */
+static bool is_there(struct view *v, int slot, int to)
+{
+    if (v->home[slot] >= 0 && !has_ranks(v, slot))
+        v->home[slot] = to;
+    return v->home[slot] == to;
+}
+
+void plan_follow(struct view *v)
+{
+    struct sliding *s = v->sliding;
+    for (bool any = s != NULL; any;) { /* who waits for another one in its line is there perhaps already */
+        any = false;
+        for (int slot = 0; slot < v->nodes; slot++) {
+            const struct place_move *next = next_of(s, slot);
+            if (next && is_there(v, slot, s->node_at[next->to]))
+                any = transit_done(&s->transit, slot, next->to) == TRANSIT_OK || any;
+        }
+    }
+}

@@ -1,0 +1,334 @@
+/* The plan of a view on a grid of nodes: that of the placement library, made of the deaths of a view, and kept while ranks move. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "memory.h"
+#include "runtime/view/plan.h"
+#include "runtime/wire/control.h"
+#include "seed.h"
+
+enum { SLOTS = 9, SPARES = 7, NODES = SLOTS + SPARES, DEATHS = 7 };
+
+/* 4x4 with 2D(2,1): nine slots, and seven spares, on two sides. */
+struct grid_world {
+    struct view v, twin;
+    struct grid_rule rule;
+    struct place place; /* what keel-place keeps */
+    struct place_plan plan;
+    int node_at[NODES]; /* who has a place */
+};
+
+static void open_rule(struct grid_rule *rule, const char *grid, const char *method)
+{
+    memset(rule, 0, sizeof *rule);
+    assert_null(grid_parse(&rule->grid, grid));
+    assert_null(spare_parse(&rule->layout, "2D(2,1)"));
+    assert_null(place_method_parse(&rule->method, method, rule->grid.ndims));
+}
+
+static void open_one(struct view *v, const struct grid_rule *rule, int ranks, int room)
+{
+    int rank_node[4 * SLOTS];
+    for (int r = 0; r < ranks; r++)
+        rank_node[r] = r * SLOTS / ranks;
+    assert_true(view_init(v, VIEW_SUBSTITUTE, SLOTS, SPARES, room, ranks, rank_node, NULL));
+    if (rule)
+        assert_true(view_place(v, rule));
+}
+
+static void open_world(struct grid_world *w, const char *method, int ranks, int room)
+{
+    open_rule(&w->rule, "4x4", method);
+    open_one(&w->v, &w->rule, ranks, room);
+    open_one(&w->twin, &w->rule, ranks, room);
+    assert_true(place_init(&w->place, &w->rule.grid, &w->rule.layout));
+    assert_true(place_plan_init(&w->plan, &w->place));
+    int spare = SLOTS;
+    for (int g = 0; g < NODES; g++)
+        w->node_at[g] = w->place.slot_at[g] >= 0 ? w->place.slot_at[g] : spare++;
+    assert_int_equal(spare, NODES);
+}
+
+static void close_world(struct grid_world *w)
+{
+    view_fini(&w->v);
+    view_fini(&w->twin);
+    place_plan_fini(&w->plan);
+    place_fini(&w->place);
+}
+
+static int place_of(const struct grid_world *w, int node)
+{
+    int g = 0;
+    while (w->node_at[g] != node)
+        g++;
+    return g;
+}
+
+/* To both. No view change allocates. */
+static void change(struct grid_world *w, const struct view_event *e, int n)
+{
+    memory_fail_at(1);
+    view_apply(&w->v, w->v.epoch + 1, e, n);
+    assert_false(memory_failed());
+    memory_fail_at(0);
+    view_apply(&w->twin, w->twin.epoch + 1, e, n);
+    assert_int_equal(w->v.planned, w->twin.planned);
+    assert_memory_equal(w->v.plan, w->twin.plan, (size_t)w->v.planned * sizeof *w->v.plan);
+    for (int s = 0; s < SLOTS; s++)
+        assert_int_equal(view_slot_node(&w->v, s), view_slot_node(&w->twin, s));
+}
+
+static void kill_nodes(struct grid_world *w, const int *node, int n)
+{
+    struct view_event e[NODES];
+    for (int i = 0; i < n; i++)
+        e[i] = (struct view_event){.type = VIEW_NODE_DEAD, .a = (uint32_t)node[i]};
+    change(w, e, n);
+}
+
+static void move_rank(struct grid_world *w, int rank, int to)
+{
+    struct view_event e = {.type = VIEW_RANK_MOVED,
+                           .a = (uint32_t)rank,
+                           .b = w->v.rank[rank].incarnation,
+                           .c = (uint32_t)to,
+                           .d = view_moved_word(true, 0)};
+    change(w, &e, 1);
+}
+
+static bool in_plan(const struct view *v, int slot, int from, int to)
+{
+    for (int i = 0; i < v->planned; i++)
+        if (v->plan[i].slot == slot && v->plan[i].from == from && v->plan[i].to == to)
+            return true;
+    return false;
+}
+
+/* The ranks that live go where the plan says, in any order. */
+static void carry_out(struct grid_world *w, struct rng *rng)
+{
+    for (int left = 1; left;) {
+        left = 0;
+        for (int r = 0; r < w->v.ranks; r++) {
+            int to = plan_of_rank(&w->v, r);
+            left += to >= 0;
+            if (to < 0 || rng_below(rng, 2))
+                continue;
+            move_rank(w, r, to);
+            assert_int_equal(w->v.rank[r].node, to);
+        }
+    }
+}
+
+static void one_sequence(struct rng *rng, const char *method, int *most)
+{
+    struct grid_world w;
+    open_world(&w, method, rng_below(rng, 2) ? SLOTS : 2 * SLOTS, 0);
+    for (int deaths = 0; deaths < DEATHS; deaths++) {
+        int node = (int)rng_below(rng, NODES);
+        if (!w.v.alive[node])
+            continue;
+        enum place_result got = place_substitute(&w.place, &w.rule.method, place_of(&w, node), &w.plan);
+        assert_int_not_equal(got, PLACE_CANNOT);
+        kill_nodes(&w, &node, 1);
+        int moves = got == PLACE_MOVED ? w.plan.count : 0;
+        assert_int_equal(w.v.planned, moves);
+        for (int i = 0; i < moves; i++)
+            assert_true(
+                in_plan(&w.v, w.plan.moves[i].slot, w.node_at[w.plan.moves[i].from], w.node_at[w.plan.moves[i].to]));
+        *most = moves > *most ? moves : *most;
+        carry_out(&w, rng);
+        for (int s = 0; s < SLOTS; s++) {
+            assert_int_equal(view_slot_node(&w.v, s), w.node_at[w.place.node_of[s]]);
+            for (int r = 0; r < w.v.ranks; r++)
+                assert_true(w.v.rank[r].slot != s || w.v.rank[r].node == view_slot_node(&w.v, s));
+        }
+    }
+    close_world(&w);
+}
+
+static void test_slides_plan_of_the_view_is_that_of_keel_place(void **state)
+{
+    (void)state;
+    static const char *const methods[] = {"hybrid(all)", "0D", "hybrid(2D+1D+0D)", "hybrid(-2D)"};
+    struct rng rng;
+    seed_rng(&rng);
+    int most = 0;
+    for (int run = 0; run < 200; run++)
+        one_sequence(&rng, methods[run % 4], &most);
+    assert_true(most > 3); /* slides did come */
+}
+
+/* Not one after the other: the second would be aimed at, or would aim, as if it lived. */
+static void test_slides_two_deaths_in_one_view_are_one_plan(void **state)
+{
+    (void)state;
+    struct rng rng;
+    seed_rng(&rng);
+    for (int run = 0; run < 200; run++) {
+        struct grid_world w;
+        struct transit t;
+        open_world(&w, "hybrid(all)", SLOTS, 0);
+        assert_true(transit_init(&t, &w.place, NULL));
+        int a = (int)rng_below(&rng, NODES), b = (a + 1 + (int)rng_below(&rng, NODES - 1)) % NODES;
+        int32_t dead[2] = {place_of(&w, a), place_of(&w, b)};
+        assert_int_equal(transit_change(&t, &w.rule.method, dead, 2, NULL, 0), 0);
+        kill_nodes(&w, (int[]){a, b}, 2);
+        assert_int_equal(w.v.planned, t.lines.count);
+        for (int i = 0; i < w.v.planned; i++) {
+            const struct view_move *m = &w.v.plan[i];
+            assert_int_equal(m->slot, t.lines.move[i].slot);
+            assert_int_equal(m->to, w.node_at[t.lines.move[i].to]);
+            assert_true(m->to != a && m->to != b);
+        }
+        for (int r = 0; r < SLOTS; r++) { /* who was lost has begun already, beside who is to go */
+            assert_int_equal(w.v.rank[r].state, RANK_RUNNING);
+            assert_true(w.v.alive[w.v.rank[r].node]);
+            assert_int_equal(w.v.rank[r].incarnation, r == a || r == b);
+        }
+        carry_out(&w, &rng);
+        for (int s = 0; s < SLOTS; s++)
+            for (int k = 0; k < s; k++)
+                assert_true(view_slot_node(&w.v, s) != view_slot_node(&w.v, k));
+        transit_fini(&t);
+        close_world(&w);
+    }
+}
+
+/* Deaths at any time while ranks of several in a slot move: each lives somewhere, and in the end each slot has its own node. */
+static void test_slides_deaths_while_ranks_move(void **state)
+{
+    (void)state;
+    struct rng rng;
+    seed_rng(&rng);
+    for (int run = 0; run < 300; run++) {
+        struct grid_world w;
+        open_world(&w, run % 2 ? "hybrid(all)" : "hybrid(-2D)", 2 * SLOTS, 0);
+        for (int step = 0, deaths = 0; step < 60; step++) {
+            int node = (int)rng_below(&rng, NODES);
+            if (rng_below(&rng, 6) == 0 && deaths < 5 && w.v.alive[node]) {
+                kill_nodes(&w, &node, 1);
+                deaths++;
+            } else {
+                int r = (int)rng_below(&rng, 2 * SLOTS), to = plan_of_rank(&w.v, r);
+                if (to >= 0)
+                    move_rank(&w, r, to);
+            }
+            for (int r = 0; r < w.v.ranks; r++)
+                assert_true(w.v.rank[r].state == RANK_RUNNING && w.v.alive[w.v.rank[r].node]);
+        }
+        carry_out(&w, &rng);
+        for (int s = 0; s < SLOTS; s++)
+            for (int k = 0; k < s; k++)
+                assert_true(view_slot_node(&w.v, s) != view_slot_node(&w.v, k));
+        for (int r = 0; r < w.v.ranks; r++)
+            assert_int_equal(w.v.rank[r].node, view_slot_node(&w.v, w.v.rank[r].slot));
+        close_world(&w);
+    }
+}
+
+static void test_slides_rank_goes_nowhere_but_where_its_slot_is_to_go(void **state)
+{
+    (void)state;
+    struct grid_world w;
+    open_world(&w, "hybrid(all)", SLOTS, 0);
+    move_rank(&w, 3, 12);
+    assert_int_equal(w.v.rank[3].node, 3); /* its process has ended: it begins again */
+    assert_int_equal(w.v.rank[3].incarnation, 1);
+    kill_nodes(&w, (int[]){0}, 1);
+    for (int i = 0; i < w.v.planned; i++) {
+        const struct view_move m = w.v.plan[i];
+        if (!w.v.alive[m.from])
+            continue;
+        move_rank(&w, m.slot, m.to == 12 ? 13 : 12);
+        assert_int_equal(view_slot_node(&w.v, m.slot), m.from);
+        move_rank(&w, m.slot, m.to);
+        assert_int_equal(view_slot_node(&w.v, m.slot), m.to);
+        break;
+    }
+    close_world(&w);
+}
+
+/* It has the place that it had: a slot without another node would be there again. */
+static void test_slides_node_that_comes_back_has_its_place(void **state)
+{
+    (void)state;
+    struct grid_world w;
+    open_world(&w, "0D", SLOTS, 2);
+    int spares[SPARES], at = 0;
+    for (int m = SLOTS; m < NODES; m++)
+        spares[at++] = m;
+    kill_nodes(&w, spares, SPARES);
+    struct view_event born = {.type = VIEW_NODE_BORN, .a = NODES, .c = 1 + SLOTS};
+    change(&w, &born, 1);
+    kill_nodes(&w, (int[]){4}, 1);
+    assert_true(in_plan(&w.v, 4, 4, NODES));
+    assert_int_equal(view_slot_node(&w.v, 4), NODES);
+    struct view_event new = {.type = VIEW_NODE_BORN, .a = NODES + 1}; /* of no place */
+    change(&w, &new, 1);
+    kill_nodes(&w, (int[]){5}, 1);
+    assert_int_equal(w.v.rank[5].state, RANK_DEAD);
+    close_world(&w);
+}
+
+static void test_slides_where_nobody_begins_again_nothing_is_planned(void **state)
+{
+    (void)state;
+    struct grid_world w;
+    open_world(&w, "hybrid(all)", SLOTS, 0);
+    struct view_event needs[2] = {{.type = VIEW_NEEDS, .a = NEEDS_ALL}, {.type = VIEW_NEEDS, .a = NEEDS_NONE}};
+    change(&w, needs, 2);
+    kill_nodes(&w, (int[]){4}, 1);
+    assert_int_equal(w.v.planned, 0);
+    assert_int_equal(w.v.rank[4].state, RANK_DEAD);
+    assert_false(w.v.stopped);
+    close_world(&w);
+}
+
+static void test_slides_grid_that_does_not_fit_or_without_memory_changes_nothing(void **state)
+{
+    (void)state;
+    struct grid_rule rule;
+    struct view v;
+    open_one(&v, NULL, SLOTS, 0);
+    open_rule(&rule, "5x4", "0D");
+    assert_false(view_place(&v, &rule));
+    open_rule(&rule, "4x4", "0D");
+    rule.layout.s = 2; /* places for four slots */
+    assert_false(view_place(&v, &rule));
+    open_rule(&rule, "4x4", "0D");
+    size_t before = memory_living();
+    for (long n = 1;; n++) {
+        memory_fail_at(n);
+        bool ok = view_place(&v, &rule);
+        if (!memory_failed()) {
+            assert_true(ok && n > 3);
+            break;
+        }
+        assert_false(ok);
+        assert_int_equal(memory_living(), before);
+    }
+    memory_fail_at(0);
+    assert_false(view_place(&v, &rule)); /* once */
+    view_fini(&v);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_slides_plan_of_the_view_is_that_of_keel_place),
+        cmocka_unit_test(test_slides_two_deaths_in_one_view_are_one_plan),
+        cmocka_unit_test(test_slides_deaths_while_ranks_move),
+        cmocka_unit_test(test_slides_rank_goes_nowhere_but_where_its_slot_is_to_go),
+        cmocka_unit_test(test_slides_node_that_comes_back_has_its_place),
+        cmocka_unit_test(test_slides_where_nobody_begins_again_nothing_is_planned),
+        cmocka_unit_test(test_slides_grid_that_does_not_fit_or_without_memory_changes_nothing),
+    };
+    return cmocka_run_group_tests_name("slides", tests, NULL, NULL);
+}
