@@ -44,6 +44,10 @@ struct plane_callbacks {
     void (*assigned)(void *user, int seat, struct life life);
     /* Start another process on this node for this life of its rank; then plane_process_started with a new seat. */
     void (*respawn)(void *user, struct life life);
+    /* The opposite of assigned: the process in seat is to end, and its rank goes to another node. It has been told. When it has not ended after
+     * a while it is to be killed; plane_process_moved is then about it, and nobody counts a death. A process that ends for a reason of its own
+     * is told of as ever. */
+    void (*release)(void *user, int seat);
     /* A process of this node has called keel_init: the program is one of Keel's. */
     void (*here)(void *user);
     /* The program of seat has started the rank's process, pid, and that has died, of signal (or SIGNAL_HIDDEN). What is
@@ -91,6 +95,11 @@ keel_status plane_meet(struct plane *plane, int node, const struct plane_blob *b
 keel_status plane_process_started(struct plane *plane, int seat, struct life life, int pid, int fd);
 /* The process in seat ended: by exit with code, or by signal (0 if none). */
 void plane_process_exited(struct plane *plane, int seat, int code, int signal);
+/* The process in seat, which was to be released, has been killed for that. */
+void plane_process_moved(struct plane *plane, int seat);
+/* The rank, which runs on this node, is to go on in a new process on that node. Nothing happens where it is not here or cannot move. What it
+ * holds in its own memory is lost, as when it dies. Nothing in Keel asks for it yet but tests. */
+void plane_move_rank(struct plane *plane, int rank, int node);
 /* What this node's detector knows, one JSON object: probe, coordinator, watches, doubts, links, said (see keelctl(1)). The
  * caller frees it. NULL: out of memory, or not started. */
 char *plane_detection_json(struct plane *plane);

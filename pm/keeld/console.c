@@ -93,6 +93,14 @@ static void guest_open(struct pm_conn *c)
     g->known = true;
 }
 
+static void move_rank(struct keeld *a, const json_t *m)
+{
+    long long rank, node;
+    if (m && codec_int(m, "rank", 0, a->job.settings.ranks - 1, &rank) &&
+        codec_int(m, "node", 0, settings_ids(&a->job.settings) - 1, &node))
+        plane_move_rank(a->plane, (int)rank, (int)node);
+}
+
 static void guest_frame(struct pm_conn *c, uint8_t type, const uint8_t *body, size_t len)
 {
     struct keeld_guest *g = c->user;
@@ -106,6 +114,8 @@ static void guest_frame(struct pm_conn *c, uint8_t type, const uint8_t *body, si
     } else if (type == MSG_VERIFY && a->state == KEELD_RUNNING) {
         g->verify = ++a->console.verifies;
         plane_verify(a->plane, g->verify);
+    } else if (type == MSG_MOVE && a->state == KEELD_RUNNING) {
+        move_rank(a, m);
     } else if (type == MSG_STOP && m) {
         keeld_stop(a, m);
     } else if (type == MSG_PMI_FENCE && m) {

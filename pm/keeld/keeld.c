@@ -174,11 +174,12 @@ int keeld_run(const struct keeld_launch *launch, pid_t stub_pid)
     uv_loop_init(&a.loop);
     uv_timer_init(&a.loop, &a.lease);
     uv_timer_init(&a.loop, &a.end.grace);
+    uv_timer_init(&a.loop, &a.leaving);
     keeld_kind_init(&a);
     keeld_waits_init(&a);
     keeld_output_init(&a);
     uv_signal_init(&a.loop, &a.child_signal);
-    a.lease.data = a.end.grace.data = a.child_signal.data = &a;
+    a.lease.data = a.leaving.data = a.end.grace.data = a.child_signal.data = &a;
     uv_signal_start(&a.child_signal, child_signalled, SIGCHLD);
     backlog_init(&a.output.backlog, BACKLOG_BYTES);
     if (launch->back)

@@ -69,6 +69,8 @@ struct keeld_process {
     struct pmi_client *pmi;
     bool assigned_late; /* was a standby, or replaces a process that died */
     bool own_fault;     /* died of it while the job ran */
+    uint64_t leave_by;  /* its rank goes elsewhere: who has not ended by then (uv_now) is killed; 0: it stays */
+    bool made_to_leave; /* it was */
     int hidden_pid;     /* the rank's process, which this one has started, and which has died: 0: none; */
     int hidden_signal;  /* of what */
 };
@@ -118,6 +120,7 @@ struct keeld {
     struct keeld_process *processes; /* index is the seat */
     int process_count;
     bool standbys_begun; /* on a spare */
+    uv_timer_t leaving;  /* until the first leave_by */
 
     struct keeld_kind kind;
     struct keeld_link link;
@@ -188,6 +191,7 @@ struct env_list keeld_rank_env(const struct keeld *a, int rank);
 void keeld_ranks_start(struct keeld *a);
 void keeld_ranks_assigned(struct keeld *a, int seat, struct life life);
 void keeld_ranks_respawn(struct keeld *a, struct life life);
+void keeld_ranks_release(struct keeld *a, int seat);
 void keeld_ranks_hidden_death(struct keeld *a, int seat, int pid, int signal);
 void keeld_ranks_plain_death(struct keeld *a, int seat);
 void keeld_ranks_standby(struct keeld *a);

@@ -21,6 +21,11 @@ static void plane_respawn(void *user, struct life life)
         keeld_ranks_respawn(a, life);
 }
 
+static void plane_release(void *user, int seat)
+{
+    keeld_ranks_release(user, seat);
+}
+
 static void plane_here(void *user)
 {
     struct keeld *a = user;
@@ -142,6 +147,7 @@ bool keeld_plane_open(struct keeld *a, struct plane_blob *blob)
     struct plane_callbacks callbacks = {.user = a,
                                         .assigned = plane_assigned,
                                         .respawn = plane_respawn,
+                                        .release = plane_release,
                                         .here = plane_here,
                                         .hidden_death = plane_hidden_death,
                                         .plain_death = plane_plain_death,

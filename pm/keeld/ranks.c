@@ -15,6 +15,8 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { LEAVE_MS = 1000 }; /* a program that comes to no point where it may end within that is ended where it is */
+
 static struct keeld_process *entry_of(struct process *p)
 {
     struct keeld *a = p->user;
@@ -95,6 +97,10 @@ static void on_exited(struct process *p)
         keeld_fail(a, 1, "a process of the node has ended before the job began");
     if (a->state != KEELD_RUNNING)
         return;
+    if (entry_of(p)->made_to_leave) { /* no end of the rank: it begins elsewhere */
+        plane_process_moved(a->plane, p->seat);
+        return;
+    }
     if (p->life.rank >= 0)
         tell_ended(a, entry_of(p));
     plane_process_exited(a->plane, p->seat, p->code, p->signal);
@@ -253,6 +259,38 @@ void keeld_ranks_respawn(struct keeld *a, struct life life)
         return;
     }
     tell_begun(a, a->processes[a->process_count - 1].p);
+}
+
+/* ---- ranks that go elsewhere ---- */
+
+static void leave_passed(uv_timer_t *timer)
+{
+    struct keeld *a = timer->data;
+    uint64_t now = uv_now(&a->loop), next = UINT64_MAX;
+    for (int i = 0; i < a->process_count; i++) {
+        struct keeld_process *e = &a->processes[i];
+        if (!e->leave_by || e->made_to_leave || e->p->exited)
+            continue;
+        if (e->leave_by > now) {
+            next = e->leave_by < next ? e->leave_by : next;
+            continue;
+        }
+        e->made_to_leave = true;
+        process_kill(e->p, SIGKILL);
+    }
+    if (next != UINT64_MAX)
+        uv_timer_start(&a->leaving, leave_passed, next - now, 0);
+}
+
+void keeld_ranks_release(struct keeld *a, int seat)
+{
+    struct keeld_process *e = seat >= 0 && seat < a->process_count ? &a->processes[seat] : NULL;
+    if (!e || a->state != KEELD_RUNNING || e->p->exited)
+        return;
+    e->leave_by = uv_now(&a->loop) + LEAVE_MS;
+    keeld_event(a, "leaving", json_pack("{s:i, s:i}", "rank", e->p->life.rank, "pid", (int)e->p->pid));
+    if (!uv_is_active((uv_handle_t *)&a->leaving))
+        uv_timer_start(&a->leaving, leave_passed, LEAVE_MS, 0);
 }
 
 void keeld_ranks_hidden_death(struct keeld *a, int seat, int pid, int signal)

@@ -57,6 +57,7 @@ enum message {
     MSG_ASK_STATUS = 64, /* answered by MSG_STATUS */
     MSG_ATTACH = 65,     /* answered by recent MSG_OUTPUT, then all that follows, then MSG_OVER */
     MSG_VERIFY = 67,     /* answered by MSG_VERIFIED: compare the copies of all segments, on all nodes */
+    MSG_MOVE = 69, /* json: rank, node: a rank of this node is to go on there. For tests: keelctl has no verb for it */
     /* agent -> keelctl */
     MSG_STATUS = 66,   /* json */
     MSG_VERIFIED = 68, /* json: result (equal, differs, busy), and where; keelctl(1) */

@@ -7,8 +7,10 @@
 #include <unistd.h>
 
 #include "runtime/agent/health.h"
+#include "runtime/agent/ranks.h"
 #include "runtime/agent/recover.h"
 #include "runtime/agent/verify.h"
+#include "runtime/base/log.h"
 #include "runtime/plane/plane_int.h"
 
 enum { OVER_GRACE_NS = 500000000 }; /* others may be dead when the job ends: do not wait longer for them */
@@ -47,6 +49,14 @@ void commands_tell_over(struct plane *p)
     if (v->code)
         u->text = strdup(v->why);
     queue_upcall(p, u);
+}
+
+static void move_rank(struct plane *p, const struct command *c)
+{
+    const struct view *v = &p->agent.view;
+    int rank = c->life.rank; /* whichever life of it is here */
+    if (rank >= v->ranks || !ranks_release(&p->agent, view_life(v, rank), c->node, 0))
+        log_warn("rank %d cannot go to node %d", rank, c->node);
 }
 
 /* Several may have been given one number, one after the other: the view says which of them has it. */
@@ -192,6 +202,12 @@ static void run_command(struct plane *p, const struct command *c)
         break;
     case COMMAND_PROCESS_EXITED:
         procs_exited(p, c);
+        break;
+    case COMMAND_PROCESS_MOVED:
+        procs_moved(p, c);
+        break;
+    case COMMAND_MOVE_RANK:
+        move_rank(p, c);
         break;
     case COMMAND_STOP_JOB:
         a->ops.submit(a->ops.user, &stop);

@@ -36,8 +36,8 @@ static void judge(struct plane *p, struct process *k)
 {
     uint32_t word = k->intents ? atomic_load(&k->intents->ended) : 0;
     int status = word ? (int)(word - 1) << 8 : 0;
-    if (k->left || k->excused || k->proc->exited || p->agent.view.stopped)
-        return;
+    if (k->left || k->excused || k->proc->exited || k->proc->released || p->agent.view.stopped)
+        return; /* released: what is left of its script is ended for that */
     if (!word && !process_end(k->owner_fd, k->owner, &status))
         died(p, k, SIGNAL_HIDDEN);
     else if (WIFSIGNALED(status))

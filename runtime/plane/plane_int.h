@@ -44,6 +44,8 @@ struct process {
 enum command_type {
     COMMAND_PROCESS_STARTED,
     COMMAND_PROCESS_EXITED,
+    COMMAND_PROCESS_MOVED,
+    COMMAND_MOVE_RANK,
     COMMAND_STOP_JOB,
     COMMAND_PREPARE,
     COMMAND_COMMIT,
@@ -83,6 +85,7 @@ enum upcall_type {
     UPCALL_JOB_OVER,
     UPCALL_FATAL,
     UPCALL_EVENT,
+    UPCALL_RELEASE,
     UPCALL_HERE,
     UPCALL_PLAIN_DEATH,
     UPCALL_HIDDEN_DEATH,
@@ -175,6 +178,7 @@ void commands_tell_over(struct plane *p);
 /* procs.c; all on the data thread */
 void procs_started(struct plane *p, const struct command *c);
 void procs_exited(struct plane *p, const struct command *c);
+void procs_moved(struct plane *p, const struct command *c);
 void procs_readable(struct plane *p, struct process *k);
 /* Take what processes say that they have asked since; true if one has. A look at memory, else nothing. */
 bool procs_have_asked(struct plane *p);
@@ -182,6 +186,7 @@ void procs_free(struct plane *p);
 /* What the data half asks for (struct agent_ops). */
 void procs_answer(void *user, struct proc *proc, const struct control *reply, int64_t handle);
 void procs_assign(void *user, struct proc *proc, struct life life);
+void procs_release(void *user, struct proc *proc);
 void procs_forgotten(void *user, struct proc *proc);
 unsigned procs_look_at(void *user, const struct proc *proc, uint64_t *ticks);
 void procs_failed(void *user);

@@ -258,6 +258,19 @@ void procs_assign(void *user, struct proc *proc, struct life life)
     queue_upcall(p, u);
 }
 
+void procs_release(void *user, struct proc *proc)
+{
+    struct plane *p = user;
+    struct process *k = of_proc(p, proc);
+    struct upcall *u = k ? queue_upcall_new(p, UPCALL_RELEASE) : NULL;
+    if (!u)
+        return;
+    struct control r = {.type = CONTROL_RELEASE, .slot = proc->moves_to};
+    send_packet(k, &r, sizeof r, NULL, 0);
+    u->seat = proc->id;
+    queue_upcall(p, u);
+}
+
 /* ---- how it is ---- */
 
 void procs_failed(void *user)
@@ -333,12 +346,27 @@ void procs_exited(struct plane *p, const struct command *c)
         return;
     procs_readable(p, k); /* its last words come before its end */
     entry_shut(p, k);
-    if (k->hidden)
+    if (proc->released && k->intents && atomic_load(&k->intents->moved))
+        ranks_moved(&p->agent, proc);
+    else if (k->hidden)
         ranks_exited(&p->agent, proc, 0, k->signal);
     else if (proc->life.rank >= 0 && !p->agent.view.stopped && ends_job(p, proc, c->signal))
         ranks_ended_job(&p->agent, proc, 128 + c->signal);
     else
         ranks_exited(&p->agent, proc, c->code, c->signal);
+}
+
+void procs_moved(struct plane *p, const struct command *c)
+{
+    struct proc *proc = ranks_find(&p->agent, c->seat);
+    struct process *k = proc ? of_proc(p, proc) : NULL;
+    if (!k || !proc->released) {
+        procs_exited(p, c);
+        return;
+    }
+    procs_readable(p, k); /* its last words come before its end */
+    entry_shut(p, k);
+    ranks_moved(&p->agent, proc);
 }
 
 void procs_forgotten(void *user, struct proc *proc)

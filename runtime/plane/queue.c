@@ -52,6 +52,18 @@ void plane_process_exited(struct plane *p, int seat, int code, int signal)
     queue_command(p, &c);
 }
 
+void plane_process_moved(struct plane *p, int seat)
+{
+    struct command c = {.type = COMMAND_PROCESS_MOVED, .seat = seat};
+    queue_command(p, &c);
+}
+
+void plane_move_rank(struct plane *p, int rank, int node)
+{
+    struct command c = {.type = COMMAND_MOVE_RANK, .life = life_of(rank, 0), .node = node};
+    queue_command(p, &c);
+}
+
 void plane_stop_job(struct plane *p, int code, const char *why)
 {
     (void)why; /* the launcher knows it; the others are told the code */
@@ -150,6 +162,9 @@ static void upcall_run(struct plane *p, const struct upcall *u)
         break;
     case UPCALL_RESPAWN:
         cb->respawn(cb->user, u->life);
+        break;
+    case UPCALL_RELEASE:
+        cb->release(cb->user, u->seat);
         break;
     case UPCALL_VIEW:
         cb->view(cb->user, u->epoch, u->rank_node, u->alive, u->by_loss);

@@ -153,6 +153,7 @@ static keel_status make_agent(struct plane *p)
                                      .memory_fill = fill,
                                      .answer = procs_answer,
                                      .assign = procs_assign,
+                                     .release = procs_release,
                                      .forgotten = procs_forgotten,
                                      .look_at = procs_look_at,
                                      .failed = procs_failed,

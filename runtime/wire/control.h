@@ -29,6 +29,8 @@ enum control_type {
     CONTROL_HERE,   /* rank: keel_init was called and has its welcome. no answer */
     CONTROL_GAVE_UP, /* rank: and it came to nothing, which the program knows. no answer */
     CONTROL_NEEDS, /* rank: a is what the program needs (enum program_needs). Before keel_init over KEEL_FD. no answer */
+    CONTROL_RELEASE, /* agent, unasked: the process is to end at a point of its program (client/move.h), as its rank goes to node `slot`; who does
+                        * not is ended. The rank learns of it there by intent_page.released: this wakes who sleeps on its socket. no answer */
     CONTROL_ENTER, /* a process, over KEEL_FD: keel_init was called; fds = one end of a socket pair. The answer, over that: b = enum control_entry;
                      * fds = the control socket, or a = the process that has or had it, slot = the rank or -1 */
 };

@@ -1,0 +1,68 @@
+"""A rank that lives goes on in a new process of another node, beside that node's own ranks; nobody says that anything has failed.
+Nothing public asks for it: the agent is told over its console, as keelctl would be."""
+import json
+import os
+import socket
+import struct
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+from keeltest import Job, main, wait_for
+
+MOVED = os.environ.get("KEEL_MOVED", "build/tests/fault/moved")
+MSG_MOVE = 69
+
+
+def move(job, node, rank, to):
+    body = bytes([MSG_MOVE]) + json.dumps({"rank": rank, "node": to}).encode()
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as console:
+        console.connect("\0keel/%s/%d" % (job.id(), node))
+        console.sendall(struct.pack("<I", len(body)) + body)
+
+
+def begun(job, rank):
+    """Nodes on which the rank has begun, in order."""
+    return [line.split()[-1] for line in job.stdout().splitlines() if line.startswith("rank %d begins" % rank)]
+
+
+def wait_until_it_counts(job, ranks):
+    wait_for(lambda: all(begun(job, r) for r in range(ranks)), "all ranks to begin")
+
+
+def wait_begun(job, rank, times):
+    def has_begun():
+        assert job.process.poll() is None, "the job ended before rank %d moved: %s" % (rank, job.stderr())
+        return len(begun(job, rank)) == times
+    wait_for(has_begun, "rank %d to begin again" % rank)
+
+
+def expect_no_failure(job, ranks):
+    code = job.wait()
+    assert code == 0, (code, job.stderr())
+    ends = [line for line in job.stdout().splitlines() if " ends on " in line]
+    assert len(ends) == ranks and all(line.endswith(" 0 failures") for line in ends), job.stdout()
+    assert job.stderr() == "", job.stderr()
+    assert not [e for e in job.events("view") if "dead_rank" in e or "dead_node" in e]
+
+
+def test_a_rank_goes_on_on_a_node_that_computes():
+    with Job(["-n", "3", "--nodes", "3", "--on-failure", "substitute", MOVED, "300"]) as job:
+        wait_until_it_counts(job, 3)
+        move(job, 1, 1, 2)
+        wait_begun(job, 1, 2)
+        assert begun(job, 1) == ["1", "2"], job.stdout()
+        expect_no_failure(job, 3)
+        assert [e["moved_rank"] for e in job.events("view") if e["node"] == 0 and "moved_rank" in e] == [1]
+
+
+def test_a_rank_goes_to_a_spare_and_back():
+    with Job(["-n", "2", "--nodes", "2", "--spares", "1", "--on-failure", "substitute", MOVED, "500"]) as job:
+        wait_until_it_counts(job, 2)
+        for n, (at, to) in enumerate([(1, 2), (2, 1)]):
+            move(job, at, 1, to)
+            wait_begun(job, 1, n + 2)
+        assert begun(job, 1) == ["1", "2", "1"], job.stdout()
+        expect_no_failure(job, 2)
+
+
+main(globals())
