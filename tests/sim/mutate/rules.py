@@ -301,7 +301,7 @@ RULES = [
          "e->c < (uint32_t)members(v) && v->alive[e->c] && plan_allows", "e->c < (uint32_t)members(v) && plan_allows"),
     rule("M5", "who makes a slot's copies equal hands them to another node than it knew of", "runtime/view/view.c",
          "        if (g->copies > 0 && view_copy_at(g, now) > 0)", "        if (g->mode == COPYSET_DIRECT && view_copy_at(g, now) > 0)"),
-    rule("M6", "a rank away from its slot's node waits for its part", CLIENT + "segment/segment.c",
+    rule("M6", "a rank away from its slot's node waits for its part", CLIENT + "segment/segment_map.c",
          "        if (atomic_load_explicit(&page_rank(c->page, c->rank)->away, memory_order_relaxed)) {", "        if (false) {"),
     rule("J9", "who is born is no spare", "runtime/view/view.c",
          "    v->alive[v->next_id] = v->spare_free[v->next_id] = true;", "    v->alive[v->next_id] = true;"),
