@@ -65,7 +65,7 @@ void piece_free(struct piece *p)
     struct client *c = op->client;
     piece_unhash(p);
     if (p->lane >= 0) {
-        c->ops.lane[p->lane].busy = false;
+        lanes_give_back(&c->ops.lanes, p->lane);
         c->ops.serve = true;
     }
     struct piece **link = &op->out.pieces;

@@ -142,14 +142,8 @@ static bool identify(struct op *op, struct piece *p)
         p->step = (uint32_t)step;
         return step >= 0;
     }
-    for (int i = 0; i < LANES_MAX; i++)
-        if (!c->ops.lane[i].busy) {
-            c->ops.lane[i].busy = true;
-            p->lane = i;
-            p->number = ++c->ops.lane[i].number;
-            return true;
-        }
-    return false;
+    p->lane = lanes_take(&c->ops.lanes, &p->number);
+    return p->lane >= 0;
 }
 
 static unsigned in_flight(const struct op *op, int leg)

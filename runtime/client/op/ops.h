@@ -6,18 +6,13 @@
 #include <stdint.h>
 
 #include "runtime/client/op/errors.h"
-#include "runtime/wire/limits.h"
+#include "runtime/client/op/lane.h"
 
 struct op;
 struct packed;
 struct piece;
 
 enum { SEQ_SLOTS = 256 }; /* hash of messages that wait for an answer */
-
-struct lane {
-    uint64_t number; /* of its last operation */
-    bool busy;
-};
 
 /* Messages with many pieces (packed.h). */
 struct packed_pool {
@@ -42,7 +37,7 @@ struct ops {
     struct errors errors; /* of implicit ones */
     struct packed_pool packed;
     struct piece *by_seq[SEQ_SLOTS];
-    struct lane lane[LANES_MAX];
+    struct lanes lanes;
 };
 
 void ops_init(struct ops *o);

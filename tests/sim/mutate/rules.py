@@ -97,7 +97,7 @@ RULES = [
          "(repeatable && page_tag(op->client->page, op->copyset) == 1)) {"),
     rule("R9", "a primary that hands over goes on executing", AGENT + "repair.c",
          "    return r->torn || (r->phase == PHASE_DONE && r->handover);", "    return r->torn;"),
-    rule("R10", "two operations share a lane", CLIENT + "op/op_send.c", "        if (!c->ops.lane[i].busy) {", "        if (true) {"),
+    rule("R10", "two operations share a lane", CLIENT + "op/lane.c", "        if (!l->lane[i].busy) {", "        if (true) {"),
     rule("R10", "what an agent has executed is executed again", AGENT + "execute.c",
          "    return dedup_look(d, t->request.origin, id->lane, id->number, value);\n}\n\nstatic bool reserve",
          "    return DEDUP_NEW;\n}\n\nstatic bool reserve"),
