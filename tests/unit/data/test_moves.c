@@ -166,7 +166,7 @@ static void test_moves_life_that_has_moved_is_refused(void **state)
     ranks_moved(&w.node[0].agent, *state);
     world_restore();
     struct wire w1 = rank_wire(&w.rank[0], WIRE_GET, SEG_SHADOW, 1, 0);
-    w1.count = 8;
+    w1.raw.count = 8;
     assert_int_equal(rank_ask(&w.rank[0], 1, w1, NULL), -1000);
     assert_int_equal(w.node[1].agent.fences.rank[0], 1);
 }
