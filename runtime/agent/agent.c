@@ -181,11 +181,11 @@ static void receive(struct agent *a, struct conn *c, const struct tp_event *e)
 static int poll_once(struct agent *a, struct tp *tp)
 {
     struct tp_event batch[AGENT_BATCH];
-    a->batch = batch;
-    a->batch_n = a->broken ? 0 : tp_poll(tp, batch, AGENT_BATCH);
-    for (int i = 0; i < a->batch_n && !a->broken; i++) {
+    a->batch.events = batch;
+    a->batch.n = a->broken ? 0 : tp_poll(tp, batch, AGENT_BATCH);
+    for (int i = 0; i < a->batch.n && !a->broken; i++) {
         const struct tp_event *e = &batch[i];
-        a->batch_at = i;
+        a->batch.at = i;
         if (e->type == TP_CONNREQ) {
             connect_asked(a, e);
             continue;
@@ -205,15 +205,15 @@ static int poll_once(struct agent *a, struct tp *tp)
         else if (e->type == TP_RECV)
             receive(a, c, e);
     }
-    int n = a->batch_n;
-    a->batch_n = 0;
+    int n = a->batch.n;
+    a->batch.n = 0;
     return n;
 }
 
 int agent_poll(struct agent *a, struct tp *tp)
 {
     int n = poll_once(a, tp);
-    for (int i = 0; a->asked && i < AGENT_POLLS_MAX && poll_once(a, tp) > 0; i++)
+    for (int i = 0; a->newcomers.first && i < AGENT_POLLS_MAX && poll_once(a, tp) > 0; i++)
         ;
     connect_all(a);
     return n;

@@ -15,6 +15,7 @@
 
 #include "runtime/base/life.h"
 #include "runtime/agent/chain.h"
+#include "runtime/agent/connect.h"
 #include "runtime/agent/dedup.h"
 #include "runtime/agent/health.h"
 #include "runtime/agent/peer.h"
@@ -78,14 +79,6 @@ struct waiter {
     uint8_t bytes[];
 };
 
-/* Somebody wants to connect (agent/connect.c). */
-struct newcomer {
-    struct newcomer *next;
-    struct tp_connreq *req;
-    size_t len;
-    uint8_t hello[];
-};
-
 /* What an agent asks of its owner. None blocks. */
 struct agent_ops {
     void *user;
@@ -125,6 +118,12 @@ struct agent_ops {
     void (*stake)(void *user, int node, enum view_stake stake);
 };
 
+/* Events that were polled together. An end that goes meanwhile is taken out of those behind `at`. */
+struct batch {
+    struct tp_event *events;
+    int n, at;
+};
+
 struct agent {
     struct agent_ops ops;
     int self, members; /* members: ids for them */
@@ -141,7 +140,7 @@ struct agent {
         *forwards; /* [copysets] number of the last one, in the order applied: the same for all copies that have it */
     struct peers peers;
     struct conn *conns;
-    struct newcomer *asked;
+    struct newcomers newcomers;
     struct fences fences;
     struct stakes stakes;
     struct waiter *waiters, **waiters_tail;
@@ -155,13 +154,10 @@ struct agent {
     struct repairs repairs;
     struct ranks ranks;
     struct segment_book segments;
-    uint64_t now;     /* of this round of the owner's loop */
-    uint64_t acks_at; /* when to say next for which nodes operations wait */
-    uint64_t refused_count;
-    bool broken; /* agent_break was called */
-    /* what agent_poll works on */
-    struct tp_event *batch;
-    int batch_n, batch_at;
+    uint64_t now;       /* of this round of the owner's loop */
+    uint64_t acks_at;   /* when to say next for which nodes operations wait */
+    bool broken;        /* agent_break was called */
+    struct batch batch; /* what agent_poll works on */
 };
 
 struct agent_config {

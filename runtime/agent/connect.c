@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/agent/agent.h"
 #include "runtime/agent/execute.h"
 #include "runtime/base/log.h"
 #include "runtime/net/hello.h"
@@ -10,9 +11,9 @@
 /* An ep is about to be destroyed: later events of this batch must not refer to it. */
 static void forget_ep(struct agent *a, const struct tp_ep *ep)
 {
-    for (int i = a->batch_at + 1; i < a->batch_n; i++)
-        if (a->batch[i].ep == ep)
-            a->batch[i].ep = NULL;
+    for (int i = a->batch.at + 1; i < a->batch.n; i++)
+        if (a->batch.events[i].ep == ep)
+            a->batch.events[i].ep = NULL;
 }
 
 void agent_answer(struct conn *c, const struct wire *w, const void *body)
@@ -104,14 +105,14 @@ static void admit(struct agent *a, const struct newcomer *e)
         (hello.rank < 0 ? admit_agent(a, &hello, e->req) : admit_rank(a, &hello, e->req)))
         return;
     a->net->table->reject(a->net, e->req);
-    a->refused_count++;
+    a->newcomers.refused++;
     if (ours) /* from the dead, or overtaken by the next attempt */
         log_info("a connection of node %d, rank %d was refused: it is declared dead, or this attempt is not its last",
                  hello.node, hello.rank);
     else
         log_warn_some("a connection without this job's authenticator was refused");
-    if ((a->refused_count & (a->refused_count - 1)) == 0) /* 1, 2, 4, ...: strangers do not fill the log */
-        agent_say(a, "refused", J_UINT("count", a->refused_count));
+    if ((a->newcomers.refused & (a->newcomers.refused - 1)) == 0) /* 1, 2, 4, ...: strangers do not fill the log */
+        agent_say(a, "refused", J_UINT("count", a->newcomers.refused));
 }
 
 void connect_asked(struct agent *a, const struct tp_event *e)
@@ -124,7 +125,7 @@ void connect_asked(struct agent *a, const struct tp_event *e)
     *new = (struct newcomer){.req = e->req, .len = e->len};
     if (e->len)
         memcpy(new->hello, e->data, e->len);
-    struct newcomer **link = &a->asked;
+    struct newcomer **link = &a->newcomers.first;
     while (*link)
         link = &(*link)->next;
     *link = new;
@@ -132,9 +133,9 @@ void connect_asked(struct agent *a, const struct tp_event *e)
 
 void connect_all(struct agent *a)
 {
-    while (a->asked) {
-        struct newcomer *new = a->asked;
-        a->asked = new->next;
+    while (a->newcomers.first) {
+        struct newcomer *new = a->newcomers.first;
+        a->newcomers.first = new->next;
         if (a->broken)
             a->net->table->reject(a->net, new->req);
         else

@@ -2,7 +2,25 @@
 #ifndef KEEL_AGENT_CONNECT_H
 #define KEEL_AGENT_CONNECT_H
 
-#include "runtime/agent/agent.h"
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runtime/net/transport.h"
+
+struct agent;
+
+/* Somebody wants to connect. */
+struct newcomer {
+    struct newcomer *next;
+    struct tp_connreq *req;
+    size_t len;
+    uint8_t hello[];
+};
+
+struct newcomers {
+    struct newcomer *first;
+    uint64_t refused; /* connections, so far */
+};
 
 /* TP_CONNREQ: remember it. */
 void connect_asked(struct agent *a, const struct tp_event *e);

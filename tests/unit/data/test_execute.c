@@ -214,12 +214,12 @@ static void test_execute_nothing_is_executed_between_prepare_and_commit(void **s
 static void test_execute_rank_declared_dead_is_cut_off_and_stays_out(void **state)
 {
     (void)state;
-    uint64_t refused = w.node[0].agent.refused_count;
+    uint64_t refused = w.node[0].agent.newcomers.refused;
     world_kill_rank(2);
     assert_null(writer->ep[0]);
     rank_connect(writer, 0);
     assert_null(writer->ep[0]);
-    assert_true(w.node[0].agent.refused_count > refused);
+    assert_true(w.node[0].agent.newcomers.refused > refused);
     assert_non_null(w.rank[1].ep[0]);
 }
 
