@@ -52,9 +52,9 @@ int agreement_coordinator(const struct member *m)
 
 /* ------------------------------------------------------------------------------------------------ coordinator */
 
-static bool is_root(const struct member *m, enum round_phase phase)
+static bool is_root(const struct member *m, enum wave_phase phase)
 {
-    return m->round.phase == phase && m->round.root == m->p.self;
+    return m->wave.phase == phase && m->wave.root == m->p.self;
 }
 
 static void start_collect(struct member *m)
@@ -63,7 +63,7 @@ static void start_collect(struct member *m)
     uint64_t highest = ag->promised > ag->seen_ballot ? ag->promised : ag->seen_ballot;
     ag->promised = ag->seen_ballot = ((highest >> BALLOT_BITS) + 1) << BALLOT_BITS | (uint64_t)m->p.self;
     ag->leading = ag->collected = ag->bound = false;
-    round_start(m, PHASE_COLLECT, m->ledger.epoch + 1, NULL, 0);
+    wave_start(m, PHASE_COLLECT, m->ledger.epoch + 1, NULL, 0);
 }
 
 /* With a ballot of its own, for a tree without those that have died meanwhile. What somebody has accepted is proposed again. */
@@ -142,10 +142,10 @@ void agreement_pump(struct member *m)
             return;
         }
         ag->collected = false;
-        round_start(m, PHASE_PREPARE, l->epoch + 1, &b, 0);
+        wave_start(m, PHASE_PREPARE, l->epoch + 1, &b, 0);
     } else if (l->settled < l->epoch && !is_root(m, PHASE_COMMIT)) {
         const struct log_entry *e = l->log[l->epoch - 1];
-        round_start(m, PHASE_COMMIT, l->epoch, &e->batch, e->max_value);
+        wave_start(m, PHASE_COMMIT, l->epoch, &e->batch, e->max_value);
     }
 }
 
@@ -182,15 +182,15 @@ static bool batch_admissible(const struct member *m, const struct batch *batch)
 
 /* Settled means committed by everybody in the view. A phase may complete without members that are believed dead; then
  * settling waits for the view without them. */
-void agreement_round_complete(struct member *m)
+void agreement_wave_complete(struct member *m)
 {
     struct agreement *ag = &m->agreement;
-    struct round *r = &m->round;
+    struct wave *r = &m->wave;
     struct batch batch = r->phase == PHASE_COLLECT ? r->best : r->batch;
     uint64_t index = r->index, value = r->value, best_value = r->best_value;
-    bool everybody = round_everybody(m), had = r->best_ballot != 0;
-    enum round_phase phase = r->phase;
-    round_cancel(m);
+    bool everybody = wave_everybody(m), had = r->best_ballot != 0;
+    enum wave_phase phase = r->phase;
+    wave_cancel(m);
     switch (phase) {
     case PHASE_COLLECT:
         ag->leading = ag->collected = true;
@@ -201,7 +201,7 @@ void agreement_round_complete(struct member *m)
         if (had && !m->halted && batch_admissible(m, &batch)) {
             ag->bound = true;
             ag->bound_value = best_value;
-            round_start(m, PHASE_PREPARE, index, &batch, 0);
+            wave_start(m, PHASE_PREPARE, index, &batch, 0);
         } else if (had && !m->halted) { /* begun by a quorum that is not ours: collect again, later */
             ag->leading = false;
             ag->next_collect = m->t + m->p.rto_max_ns;
@@ -209,10 +209,10 @@ void agreement_round_complete(struct member *m)
         }
         break;
     case PHASE_PREPARE:
-        round_start(m, PHASE_ACCEPT, index, &batch, ag->bound ? ag->bound_value : value);
+        wave_start(m, PHASE_ACCEPT, index, &batch, ag->bound ? ag->bound_value : value);
         break;
     case PHASE_ACCEPT:
-        round_start(m, PHASE_COMMIT, index, &batch, value);
+        wave_start(m, PHASE_COMMIT, index, &batch, value);
         if (everybody) /* but those declared dead by this very commit */
             agreement_settle(m, index - 1);
         break;
@@ -221,9 +221,9 @@ void agreement_round_complete(struct member *m)
             break;
         agreement_settle(m, index);
         if (!m->halted)
-            round_start(m, PHASE_SETTLE, index, NULL, 0);
+            wave_start(m, PHASE_SETTLE, index, NULL, 0);
         if (is_root(m, PHASE_SETTLE))
-            round_cancel(m);
+            wave_cancel(m);
         break;
     default:
         break;
@@ -233,9 +233,9 @@ void agreement_round_complete(struct member *m)
 void agreement_deaths_changed(struct member *m, bool own)
 {
     report_death(m, own);
-    round_recheck(m);
+    wave_recheck(m);
     if (!m->halted)
-        round_tell_deaths(m);
+        wave_tell_deaths(m);
 }
 
 /* Somebody promised a higher ballot than ours: let it try, then try again. */
@@ -246,8 +246,8 @@ static void step_down(struct member *m, uint64_t ballot)
         ag->seen_ballot = ballot;
     if (ballot <= ag->promised)
         return;
-    if (m->round.root == m->p.self)
-        round_cancel(m);
+    if (m->wave.root == m->p.self)
+        wave_cancel(m);
     ag->leading = false;
     if (ag->collect_attempts < 5)
         ag->collect_attempts++;
@@ -264,7 +264,7 @@ static void send_nack(struct member *m, int to)
         member_post(m, to, &nack);
 }
 
-static void take_round(struct member *m, const struct datagram *msg)
+static void take_wave(struct member *m, const struct datagram *msg)
 {
     struct ledger *l = &m->ledger;
     struct agreement *ag = &m->agreement;
@@ -273,7 +273,7 @@ static void take_round(struct member *m, const struct datagram *msg)
         if (msg->index > l->epoch + (msg->phase == PHASE_COMMIT))
             agreement_behind(m, msg->src);
         else if (msg->ballot >= ag->promised)
-            round_join(m, msg);
+            wave_join(m, msg);
         else if (msg->phase == PHASE_COMMIT && msg->index == l->epoch + 1)
             agreement_commit(m, &msg->batch, msg->value);
         if (msg->ballot < ag->promised)
@@ -296,17 +296,17 @@ static void take_round(struct member *m, const struct datagram *msg)
         step_down(m, msg->ballot);
         ag->promised = msg->ballot;
     }
-    round_join(m, msg);
+    wave_join(m, msg);
 }
 
 void agreement_receive(struct member *m, const struct datagram *msg)
 {
     switch (msg->type) {
-    case DATAGRAM_ROUND:
-        take_round(m, msg);
+    case DATAGRAM_WAVE:
+        take_wave(m, msg);
         break;
     case DATAGRAM_ACK:
-        round_ack(m, msg);
+        wave_ack(m, msg);
         break;
     case DATAGRAM_NACK:
         step_down(m, msg->ballot);
@@ -346,7 +346,7 @@ void agreement_tick(struct member *m)
 {
     undeclared_tick(m);
     if (!m->halted)
-        round_tick(m);
+        wave_tick(m);
     if (!m->halted)
         report_send(m);
     if (!m->halted)
@@ -356,7 +356,7 @@ void agreement_tick(struct member *m)
 uint64_t agreement_deadline(const struct member *m)
 {
     const struct agreement *ag = &m->agreement;
-    uint64_t d = m->round.phase != PHASE_NONE ? m->round.next_resend : NEVER;
+    uint64_t d = m->wave.phase != PHASE_NONE ? m->wave.next_resend : NEVER;
     int coordinator = agreement_coordinator(m);
     if (report_deadline(m) < d)
         d = report_deadline(m);

@@ -23,5 +23,5 @@ void agreement_begin_anew(struct member *m);
 void agreement_tick(struct member *m);
 uint64_t agreement_deadline(const struct member *m);
 void agreement_deaths_changed(struct member *m, bool own);
-void agreement_round_complete(struct member *m); /* root: everybody live has answered */
+void agreement_wave_complete(struct member *m); /* root: everybody live has answered */
 #endif

@@ -6,12 +6,12 @@
 #include "detect/helper_internal.h"
 #include "runtime/base/log.h"
 
-static void enqueue(struct helper *h, const struct order *c)
+static void enqueue(struct helper *h, const struct helper_command *c)
 {
     pthread_mutex_lock(&h->lock);
     if (h->n_commands == h->cap_commands) {
         int cap = h->cap_commands ? 2 * h->cap_commands : 16;
-        struct order *more = realloc(h->commands, (size_t)cap * sizeof *more);
+        struct helper_command *more = realloc(h->commands, (size_t)cap * sizeof *more);
         if (!more) { /* what is lost others may wait for, for ever: so this node ends */
             h->poor = true;
             pthread_mutex_unlock(&h->lock);
@@ -28,7 +28,7 @@ static void enqueue(struct helper *h, const struct order *c)
         log_error("detect: cannot wake the helper thread: %m");
 }
 
-static void carry_out(struct helper *h, const struct order *c)
+static void carry_out(struct helper *h, const struct helper_command *c)
 {
     switch (c->kind) {
     case CMD_SUBMIT:
@@ -67,12 +67,12 @@ void helper_commands_here(struct helper *h)
 
 void helper_submit(struct helper *h, const struct view_event *event)
 {
-    enqueue(h, &(struct order){.kind = CMD_SUBMIT, .event = *event});
+    enqueue(h, &(struct helper_command){.kind = CMD_SUBMIT, .event = *event});
 }
 
 void helper_prepared(struct helper *h, uint64_t proposal, uint64_t value)
 {
-    struct order c = {.kind = CMD_PREPARED, .proposal = proposal, .value = value};
+    struct helper_command c = {.kind = CMD_PREPARED, .proposal = proposal, .value = value};
     if (runs_here == h) /* the usual case, from within the callback: no way round */
         carry_out(h, &c);
     else
@@ -81,27 +81,27 @@ void helper_prepared(struct helper *h, uint64_t proposal, uint64_t value)
 
 void helper_check(struct helper *h, int node)
 {
-    enqueue(h, &(struct order){.kind = CMD_CHECK, .node = node});
+    enqueue(h, &(struct helper_command){.kind = CMD_CHECK, .node = node});
 }
 
 void helper_stake(struct helper *h, int node, enum member_stake stake)
 {
-    enqueue(h, &(struct order){.kind = CMD_STAKE, .node = node, .value = stake});
+    enqueue(h, &(struct helper_command){.kind = CMD_STAKE, .node = node, .value = stake});
 }
 
 void helper_waits(struct helper *h, int node, uint64_t until)
 {
-    enqueue(h, &(struct order){.kind = CMD_WAITS, .node = node, .value = until});
+    enqueue(h, &(struct helper_command){.kind = CMD_WAITS, .node = node, .value = until});
 }
 
 void helper_broken(struct helper *h, int node)
 {
-    enqueue(h, &(struct order){.kind = CMD_BROKEN, .node = node});
+    enqueue(h, &(struct helper_command){.kind = CMD_BROKEN, .node = node});
 }
 
 void helper_refused(struct helper *h, int node)
 {
-    enqueue(h, &(struct order){.kind = CMD_REFUSED, .node = node});
+    enqueue(h, &(struct helper_command){.kind = CMD_REFUSED, .node = node});
 }
 
 keel_status helper_meet(struct helper *h, int node, const struct helper_blob *blob)
@@ -114,7 +114,7 @@ keel_status helper_meet(struct helper *h, int node, const struct helper_blob *bl
         free(c);
         return KEEL_ERR_ARG;
     }
-    enqueue(h, &(struct order){.kind = CMD_MEET, .node = node, .candidate = c});
+    enqueue(h, &(struct helper_command){.kind = CMD_MEET, .node = node, .candidate = c});
     return KEEL_OK;
 }
 
@@ -122,7 +122,7 @@ bool helper_take_commands(struct helper *h)
 {
     pthread_mutex_lock(&h->lock);
     int n = h->n_commands;
-    struct order *list = h->commands;
+    struct helper_command *list = h->commands;
     h->commands = NULL;
     h->n_commands = h->cap_commands = 0;
     pthread_mutex_unlock(&h->lock);

@@ -241,7 +241,7 @@ size_t datagram_encode(const struct datagram *m, uint8_t out[MEMBER_DATAGRAM_MAX
         put(&c, m->vote, 1);
         put(&c, m->age_us, 4);
         break;
-    case DATAGRAM_ROUND:
+    case DATAGRAM_WAVE:
     case DATAGRAM_ACK:
         put(&c, m->phase, 1);
         put(&c, (uint64_t)m->root, 4);
@@ -250,7 +250,7 @@ size_t datagram_encode(const struct datagram *m, uint8_t out[MEMBER_DATAGRAM_MAX
         put(&c, m->value, 8);
         put(&c, m->nonce, 8);
         put(&c, (uint64_t)m->end, 4);
-        if (m->type == DATAGRAM_ROUND)
+        if (m->type == DATAGRAM_WAVE)
             put_left(&c, m);
         else
             put(&c, m->accepted_ballot, 8);
@@ -291,9 +291,9 @@ size_t datagram_encode(const struct datagram *m, uint8_t out[MEMBER_DATAGRAM_MAX
     return (size_t)(c.p - out);
 }
 
-static bool decode_round(struct cursor *c, int n, struct datagram *m, int *left)
+static bool decode_wave(struct cursor *c, int n, struct datagram *m, int *left)
 {
-    m->phase = (enum round_phase)get(c, 1);
+    m->phase = (enum wave_phase)get(c, 1);
     m->root = get_id(c, n);
     m->ballot = get(c, 8);
     m->index = get(c, 8);
@@ -303,7 +303,7 @@ static bool decode_round(struct cursor *c, int n, struct datagram *m, int *left)
     if (end > (uint64_t)n)
         c->bad = true;
     m->end = c->bad ? 0 : (int)end;
-    if (m->type == DATAGRAM_ROUND)
+    if (m->type == DATAGRAM_WAVE)
         get_left(c, n, m, left);
     else
         m->accepted_ballot = get(c, 8);
@@ -342,9 +342,9 @@ bool datagram_decode(const void *data, size_t len, int n, struct datagram *m, in
             ok = m->vote <= VOTE_KERNEL;
         }
         break;
-    case DATAGRAM_ROUND:
+    case DATAGRAM_WAVE:
     case DATAGRAM_ACK:
-        ok = decode_round(&c, n, m, left);
+        ok = decode_wave(&c, n, m, left);
         break;
     case DATAGRAM_NACK:
         m->ballot = get(&c, 8);

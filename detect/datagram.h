@@ -20,7 +20,7 @@ enum datagram_type {
                     * deaths its receiver believes, but not to be coordinator */
     DATAGRAM_VOTE_ASK, /* node: can you reach it? */
     DATAGRAM_VOTE,     /* node, vote, age_us since its last sign of life */
-    DATAGRAM_ROUND,    /* one phase of a view change on its way down the tree; flags DIRECT: answer the root,
+    DATAGRAM_WAVE,     /* one phase of a view change on its way down the tree; flags DIRECT: answer the root,
                     * CERTAIN: who is left out, but not declared dead here, is dead for certain; nonce: when it was sent */
     DATAGRAM_ACK, /* on its way up; flag FULL: the whole subtree, WORKING: alive, not done yet; nonce: when what it answers was sent, and for how long it was kept, added */
     DATAGRAM_NACK,   /* ballot: I promised a higher one */
@@ -44,7 +44,7 @@ enum datagram_flag {
 };
 /* KERNEL: its host answers, or could not be asked, and it does not. */
 enum vote_kind { VOTE_NONE, VOTE_REACHED, VOTE_UNREACHED, VOTE_KERNEL };
-enum round_phase { PHASE_NONE, PHASE_COLLECT, PHASE_PREPARE, PHASE_ACCEPT, PHASE_COMMIT, PHASE_SETTLE };
+enum wave_phase { PHASE_NONE, PHASE_COLLECT, PHASE_PREPARE, PHASE_ACCEPT, PHASE_COMMIT, PHASE_SETTLE };
 
 struct batch_entry {
     int node;     /* who submitted it; for VIEW_NODE_DEAD who found it */
@@ -86,12 +86,12 @@ struct datagram {
     int node;
     enum vote_kind vote;
     uint32_t age_us;
-    enum round_phase phase;
+    enum wave_phase phase;
     int root;
     uint64_t ballot, index, value;
     uint64_t accepted_ballot; /* DATAGRAM_ACK of COLLECT: of batch and value; 0: none */
-    int end;                  /* ids from src (DATAGRAM_ACK) or dst (DATAGRAM_ROUND) up to here, exclusive, are meant */
-    int n_left; /* DATAGRAM_ROUND: whom the tree leaves out beside those declared dead before the index, in ascending order */
+    int end;                  /* ids from src (DATAGRAM_ACK) or dst (DATAGRAM_WAVE) up to here, exclusive, are meant */
+    int n_left; /* DATAGRAM_WAVE: whom the tree leaves out beside those declared dead before the index, in ascending order */
     const int *left;
     struct batch batch;
     int n_deaths;

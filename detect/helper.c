@@ -38,7 +38,7 @@ static void on_send(void *user, int to, const void *data, size_t len)
 static void on_read(void *user, int node)
 {
     struct helper *h = user;
-    links_keep(h, node);
+    reach_keep(h, node);
     ask_learn(h, node);
     for (int i = 0; i < h->n_probes; i++)
         if (h->probes[i]->table->read(h->probes[i], node, h->now)) {
@@ -56,7 +56,7 @@ static void on_watch(void *user, int node, bool on)
 
 static void on_probe(void *user, int node)
 {
-    links_probe(user, node);
+    reach_probe(user, node);
     knock_start(user, node);
     ask_start(user, node);
 }
@@ -228,7 +228,7 @@ static void *run(void *arg)
         }
         if (h->now >= member_deadline(h->m))
             member_tick(h->m, h->now);
-        links_tick(h);
+        reach_tick(h);
         note_status(h);
         sleep_until(h, member_deadline(h->m));
     }
@@ -264,14 +264,14 @@ static keel_status open_all(struct helper *h)
     (void)witness_start(&h->seal, h->host, &h->witness); /* before there is anything of ours to inherit */
     keel_status status = tp_net_open(&tp_config, h->config.secure ? h->config.secret : NULL, &h->tp);
     if (status == KEEL_OK)
-        status = links_listen(h);
+        status = reach_listen(h);
     if (status == KEEL_OK)
         status = h->tp->table->reg(h->tp, (void *)(uintptr_t)&h->heartbeat, sizeof h->heartbeat, HEARTBEAT_KEY);
     if (status == KEEL_OK)
         status = dgram_open(h->host, &h->dgram, &h->dgram_addr);
     if (status != KEEL_OK)
         return status;
-    links_init(h);
+    reach_init(h);
     return open_probes(h);
 }
 

@@ -1,4 +1,4 @@
-/* helper.c: the thread. commands.c: what other threads ask of it. links.c: heartbeat connections and probes. meet.c: who may join.
+/* helper.c: the thread. commands.c: what other threads ask of it. reach.c: heartbeat connections and probes. meet.c: who may join.
  * Everything here belongs to the helper thread, but what `lock` guards. */
 #ifndef KEEL_DETECT_HELPER_INTERNAL_H
 #define KEEL_DETECT_HELPER_INTERNAL_H
@@ -59,7 +59,7 @@ struct reach {
     struct seal_window datagrams, hellos;
 };
 
-struct order {
+struct helper_command {
     enum {
         CMD_SUBMIT,
         CMD_PREPARED,
@@ -116,7 +116,7 @@ struct helper {
     uint64_t now;
 
     pthread_mutex_t lock;
-    struct order *commands;                     /* lock */
+    struct helper_command *commands;            /* lock */
     int n_commands, cap_commands;               /* lock */
     struct member_link links[MEMBER_LINKS_MAX]; /* lock */
     int n_links;                                /* lock */
@@ -161,17 +161,17 @@ void helper_drop_commands(struct helper *h); /* at the end: nobody takes them an
 /* probe_verbs.c: verbs*.c */
 bool probe_verbs_open(struct helper *h); /* false: cannot be had here */
 
-/* probe_ofi.c: reads over links.c, datagrams over dgram.c */
+/* probe_ofi.c: reads over reach.c, datagrams over dgram.c */
 void probe_ofi_init(struct helper *h);
 
-/* links.c */
-void links_init(struct helper *h);           /* when h->tp is there */
-void links_keep(struct helper *h, int node); /* whoever reads: a process that ends breaks its connections at once */
-keel_status links_listen(struct helper *h);  /* h->addr is where */
-bool links_read(struct helper *h, int node);
-void links_watch(struct helper *h, int node, bool on);
-void links_probe(struct helper *h, int node);
-void links_fence(struct helper *h, int node); /* declared dead: drop what it has, refuse it */
-bool links_poll(struct helper *h);            /* false: nothing was there */
-void links_tick(struct helper *h);
+/* reach.c */
+void reach_init(struct helper *h);           /* when h->tp is there */
+void reach_keep(struct helper *h, int node); /* whoever reads: a process that ends breaks its connections at once */
+keel_status reach_listen(struct helper *h);  /* h->addr is where */
+bool reach_read(struct helper *h, int node);
+void reach_watch(struct helper *h, int node, bool on);
+void reach_probe(struct helper *h, int node);
+void reach_fence(struct helper *h, int node); /* declared dead: drop what it has, refuse it */
+bool reach_poll(struct helper *h);            /* false: nothing was there */
+void reach_tick(struct helper *h);
 #endif

@@ -98,7 +98,7 @@ void join_receive(struct member *m, const struct datagram *msg)
         ledger_take(m, msg);
     else if (msg->type == DATAGRAM_FETCH && msg->index > 0) /* that one is behind us, and we said so */
         ledger_send(m, msg->src, msg->index);
-    else if (msg->type == DATAGRAM_ROUND && msg->phase == PHASE_COMMIT && msg->index == m->ledger.epoch + 1)
+    else if (msg->type == DATAGRAM_WAVE && msg->phase == PHASE_COMMIT && msg->index == m->ledger.epoch + 1)
         agreement_receive(m, msg);
     if (m->halted || j->born)
         return;

@@ -62,8 +62,8 @@ void member_prepared(struct member *m, uint64_t proposal, uint64_t value, uint64
     if (!m->halted && m->proposal.open && !m->proposal.prepared && proposal == m->proposal.number) {
         m->proposal.prepared = true;
         m->proposal.value = value;
-        if (m->round.phase == PHASE_PREPARE && m->round.index == m->ledger.epoch + 1)
-            round_self_done(m);
+        if (m->wave.phase == PHASE_PREPARE && m->wave.index == m->ledger.epoch + 1)
+            wave_self_done(m);
     }
     member_leave(m);
 }
@@ -149,8 +149,8 @@ void agreement_commit(struct member *m, const struct batch *batch, uint64_t max_
     }
     m->proposal.open = m->proposal.prepared = m->accepted.any = m->agreement.bound = false;
     /* What was under way for this index is over; as coordinator we go on with the next one. */
-    if (m->round.phase >= PHASE_COLLECT && m->round.phase <= PHASE_ACCEPT && m->round.index <= m->ledger.epoch) {
-        round_cancel(m);
+    if (m->wave.phase >= PHASE_COLLECT && m->wave.phase <= PHASE_ACCEPT && m->wave.index <= m->ledger.epoch) {
+        wave_cancel(m);
         m->agreement.next_collect = m->t;
     }
     drop_pending(m);

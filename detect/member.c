@@ -87,7 +87,7 @@ struct member *member_create(const struct member_params *params, const struct me
     rng_seed(&m->rng, params->seed * 1000003u + (uint64_t)params->self);
     member_put(m, &m->roster.seen, params->self);
     relays_init(&m->relays);
-    m->round.next_resend = NEVER;
+    m->wave.next_resend = NEVER;
     m->agreement.leading = params->self == 0; /* ballot 0 belongs to node 0 and is promised by all */
     m->report.rto = params->rto_ns;
     m->poll_rto = 4 * params->rto_ns;
@@ -106,11 +106,11 @@ void member_destroy(struct member *m)
     ledger_free(&m->ledger);
     struct idset *sets[] = {&m->roster.gone, &m->roster.dead,         &m->roster.positive,
                             &m->roster.seen, &m->contact.check.heard, &m->contact.check.hosts,
-                            &m->round.out,   &m->patience.costly,     &m->patience.fatal};
+                            &m->wave.out,    &m->patience.costly,     &m->patience.fatal};
     for (size_t i = 0; i < sizeof sets / sizeof sets[0]; i++)
         idset_free(sets[i]);
-    free(m->round.left);
-    free(m->round.acked);
+    free(m->wave.left);
+    free(m->wave.acked);
     free(m->detector.watch);
     free(m->patience.waiting);
     free(m->linkmap.words);
@@ -334,7 +334,7 @@ static void receive(struct member *m, int from, const struct datagram *msg)
     }
     detector_note_late(m, msg->src, patience_published(msg->late));
     report_heard(m, msg->src);
-    if (msg->epoch > l->epoch && msg->type != DATAGRAM_LOG && msg->type != DATAGRAM_ROUND)
+    if (msg->epoch > l->epoch && msg->type != DATAGRAM_LOG && msg->type != DATAGRAM_WAVE)
         agreement_behind(m, msg->src);
     agreement_receive(m, msg);
     if (msg->type == DATAGRAM_LINK)

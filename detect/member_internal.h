@@ -16,7 +16,7 @@
  *   reports.c    reports to the coordinator
  *   status.c     what is known, for people
  *   linkmap.c    broken links, told to everybody
- *   round.c      one phase of a view change: down a tree and back
+ *   wave.c      one phase of a view change: down a tree and back
  *   tree.c       who is where in this tree
  *
  * Inner time. All times here are in `m->t`: the owner's clock minus the time in which the owner was late with its
@@ -49,8 +49,8 @@ struct piece {
 };
 
 /* One phase under way: as root (coordinator), inner node or leaf of the tree. */
-struct round {
-    enum round_phase phase;
+struct wave {
+    enum wave_phase phase;
     int root, parent;
     uint64_t ballot, index;
     uint64_t started;
@@ -85,7 +85,7 @@ struct round {
 
 /* How long answers take, as seen here, without the time for which they were kept: half of them came sooner. (Not the mean: what a network
  * delays or loses now and then makes nobody slow.) Who repeats a message earlier only adds to what is under way. */
-struct pace {
+struct rtt {
     uint64_t half;
 };
 
@@ -101,7 +101,7 @@ struct report {
     uint64_t said_nonce; /* of the last one, and the deaths in it */
     int said_dead[MEMBER_BATCH_MAX], n_said;
     int from; /* of the deaths, that the next report begins with */
-    struct pace pace;
+    struct rtt rtt;
 };
 
 /* Who joins: what it asks whom. */
@@ -136,12 +136,12 @@ struct member {
     struct ledger ledger;
     struct proposal proposal;
     struct accepted accepted;
-    struct round round;
+    struct wave wave;
 
     struct events events;
     struct report report;
     struct joining joining;
-    struct pace round_pace; /* of subtrees */
+    struct rtt wave_rtt; /* of subtrees */
     uint64_t next_poll, poll_rto;
 };
 
@@ -203,10 +203,10 @@ bool join_is_other(const struct member *m, const struct batch *batch); /* it bea
 void join_bear(struct member *m, const struct view_event *e);
 
 /* reports.c */
-void pace_note(struct pace *pace, uint64_t took);
-uint64_t pace_rto(const struct member *m, const struct pace *pace,
-                  int hops); /* to the first repetition, and the longest */
-uint64_t pace_rto_max(const struct member *m, const struct pace *pace, int hops);
+void rtt_note(struct rtt *rtt, uint64_t took);
+uint64_t rtt_rto(const struct member *m, const struct rtt *rtt,
+                 int hops); /* to the first repetition, and the longest */
+uint64_t rtt_rto_max(const struct member *m, const struct rtt *rtt, int hops);
 uint32_t report_submit(struct member *m, const struct view_event *event); /* 0: no memory, it has ended */
 void report_death(struct member *m, bool own);
 void report_committed(struct member *m);
@@ -220,29 +220,29 @@ void poll_tick(struct member *m);
 uint64_t poll_deadline(const struct member *m);
 void report_tell_deaths(struct member *m, int to); /* those believed dead and not declared yet */
 
-/* tree.c: of the round under way. Positions count the members of the tree in this member's part, itself being 0. */
+/* tree.c: of the wave under way. Positions count the members of the tree in this member's part, itself being 0. */
 bool tree_has(const struct member *m, int id);
 int tree_pos(const struct member *m, int id);
 int tree_id(const struct member *m, int pos);
-int tree_levels(const struct round *r);            /* below this member, at least 1 */
+int tree_levels(const struct wave *r);             /* below this member, at least 1 */
 void tree_mark(struct member *m, int id, int end); /* root: all members from id up to end have answered */
 void tree_split(struct member *m);                 /* makes the pieces */
-bool tree_left_add(struct round *r, int id);       /* this and the next two: false if there is no memory */
+bool tree_left_add(struct wave *r, int id);        /* this and the next two: false if there is no memory */
 /* From `left`, in any order. */
-bool tree_make_out(struct member *m, enum round_phase phase, uint64_t index, const struct batch *batch);
-bool tree_leave_out(struct member *m, enum round_phase phase, uint64_t index, const struct batch *batch); /* as root */
+bool tree_make_out(struct member *m, enum wave_phase phase, uint64_t index, const struct batch *batch);
+bool tree_leave_out(struct member *m, enum wave_phase phase, uint64_t index, const struct batch *batch); /* as root */
 /* Of `left`, as many as a message can name: of those in a piece, or of all if there is none. Returns their number. */
-int tree_named(const struct round *r, const struct piece *piece, const int **first);
+int tree_named(const struct wave *r, const struct piece *piece, const int **first);
 
-/* round.c */
-void round_start(struct member *m, enum round_phase phase, uint64_t index, const struct batch *batch, uint64_t value);
-void round_join(struct member *m, const struct datagram *msg);
-void round_ack(struct member *m, const struct datagram *msg);
-void round_self_done(struct member *m);
-bool round_everybody(struct member *m);
-void round_recheck(struct member *m);     /* root: somebody was found dead, or time has passed */
-void round_tell_deaths(struct member *m); /* root: to those who have not answered a PREPARE */
-void round_cancel(struct member *m);
-void round_tick(struct member *m);
-bool round_waits_for(const struct member *m, int node); /* root: for its answer */
+/* wave.c */
+void wave_start(struct member *m, enum wave_phase phase, uint64_t index, const struct batch *batch, uint64_t value);
+void wave_join(struct member *m, const struct datagram *msg);
+void wave_ack(struct member *m, const struct datagram *msg);
+void wave_self_done(struct member *m);
+bool wave_everybody(struct member *m);
+void wave_recheck(struct member *m);     /* root: somebody was found dead, or time has passed */
+void wave_tell_deaths(struct member *m); /* root: to those who have not answered a PREPARE */
+void wave_cancel(struct member *m);
+void wave_tick(struct member *m);
+bool wave_waits_for(const struct member *m, int node); /* root: for its answer */
 #endif

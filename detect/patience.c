@@ -137,8 +137,8 @@ static uint64_t patience_waited_since(const struct member *m, int node)
 {
     const struct waiting *w = waiting_find(&m->patience, node);
     uint64_t began = w && w->until >= m->now ? w->since : NEVER;
-    if (round_waits_for(m, node))
-        began = sooner_of(began, m->round.started);
+    if (wave_waits_for(m, node))
+        began = sooner_of(began, m->wave.started);
     if (node == agreement_coordinator(m) && (m->events.n_mine || m->verdicts.n) && !m->report.taken)
         began = sooner_of(began, m->report.since);
     if (node == agreement_coordinator(m) && m->proposal.open)

@@ -1,6 +1,6 @@
 /* How a helper thread reads the others' heartbeats and sends its datagrams. One table, two implementations:
  *
- *   ofi     libfabric: reads over FI_EP_MSG (links.c), datagrams over FI_EP_DGRAM (dgram.c). Always there.
+ *   ofi     libfabric: reads over FI_EP_MSG (reach.c), datagrams over FI_EP_DGRAM (dgram.c). Always there.
  *   verbs   libibverbs: RDMA READ over RC queue pairs, datagrams over one UD queue pair (verbs*.c). Where a device is.
  *
  * The helper asks the first that can and the next if it cannot, so what one does not carry (a peer without a device, a

@@ -1,4 +1,4 @@
-/* The probe over libfabric, as an entry of the helper's list: heartbeat connections (links.c) and datagrams (dgram.c).
+/* The probe over libfabric, as an entry of the helper's list: heartbeat connections (reach.c) and datagrams (dgram.c).
  * It carries everything, so it comes last. A datagram that comes from a node to which we send by its device tells that it
  * does not use it any more. */
 #include "detect/helper_internal.h"
@@ -11,13 +11,13 @@ static struct helper *helper_of(const struct probe *probe)
 static void ofi_watch(struct probe *probe, int node, bool on, uint64_t now)
 {
     (void)now;
-    links_watch(helper_of(probe), node, on);
+    reach_watch(helper_of(probe), node, on);
 }
 
 static bool ofi_read(struct probe *probe, int node, uint64_t now)
 {
     (void)now;
-    return links_read(helper_of(probe), node);
+    return reach_read(helper_of(probe), node);
 }
 
 static bool ofi_send(struct probe *probe, int node, const void *data, size_t len)
@@ -28,7 +28,7 @@ static bool ofi_send(struct probe *probe, int node, const void *data, size_t len
 
 static void ofi_fence(struct probe *probe, int node)
 {
-    links_fence(helper_of(probe), node);
+    reach_fence(helper_of(probe), node);
 }
 
 static bool poll_datagrams(struct helper *h)
@@ -47,7 +47,7 @@ static bool ofi_poll(struct probe *probe, uint64_t now)
     (void)now;
     if (h->due.links) {
         h->ofi.links_armed = false;
-        h->due.links = links_poll(h);
+        h->due.links = reach_poll(h);
     }
     if (h->due.datagrams) {
         h->ofi.datagrams_armed = false;

@@ -10,28 +10,28 @@
  * believes with the flag KNOWN, and gets the next one at once: where half of all have died it believes it after the last share only. */
 #include "detect/member_internal.h"
 
-enum { CANDIDATES_MAX = 8, PACE_STEP = 4, PACE_TIMES = 4, PACE_LEAST_NS = 100000 };
+enum { CANDIDATES_MAX = 8, RTT_STEP = 4, RTT_TIMES = 4, RTT_LEAST_NS = 100000 };
 
 /* ------------------------------------------------------------------------------------------------ how long answers take */
 
-void pace_note(struct pace *pace, uint64_t took)
+void rtt_note(struct rtt *rtt, uint64_t took)
 {
-    uint64_t step = pace->half / PACE_STEP;
-    if (!pace->half)
-        pace->half = later(took, PACE_LEAST_NS);
+    uint64_t step = rtt->half / RTT_STEP;
+    if (!rtt->half)
+        rtt->half = later(took, RTT_LEAST_NS);
     else
-        pace->half = took > pace->half ? pace->half + step : later(pace->half - step, PACE_LEAST_NS);
+        rtt->half = took > rtt->half ? rtt->half + step : later(rtt->half - step, RTT_LEAST_NS);
 }
 
-uint64_t pace_rto(const struct member *m, const struct pace *pace, int hops)
+uint64_t rtt_rto(const struct member *m, const struct rtt *rtt, int hops)
 {
-    uint64_t rto = later((uint64_t)hops * PACE_TIMES * pace->half, m->p.rto_ns);
+    uint64_t rto = later((uint64_t)hops * RTT_TIMES * rtt->half, m->p.rto_ns);
     return rto < m->p.answer_ns / 2 ? rto : m->p.answer_ns / 2;
 }
 
-uint64_t pace_rto_max(const struct member *m, const struct pace *pace, int hops)
+uint64_t rtt_rto_max(const struct member *m, const struct rtt *rtt, int hops)
 {
-    return later(m->p.rto_max_ns, pace_rto(m, pace, hops));
+    return later(m->p.rto_max_ns, rtt_rto(m, rtt, hops));
 }
 
 /* ------------------------------------------------------------------------------------------------ as member */
@@ -43,7 +43,7 @@ static void report_due(struct member *m)
     r->taken = false;
     r->changed = detector_nonce(m);
     r->since = r->next = m->t;
-    r->rto = pace_rto(m, &r->pace, 1);
+    r->rto = rtt_rto(m, &r->rtt, 1);
     r->hold = m->p.late_ns;
 }
 
@@ -79,7 +79,7 @@ void report_death(struct member *m, bool own)
 
 static void poll_later(struct member *m)
 {
-    m->next_poll = m->t + later(m->poll_rto, pace_rto(m, &m->report.pace, 1));
+    m->next_poll = m->t + later(m->poll_rto, rtt_rto(m, &m->report.rtt, 1));
 }
 
 /* A view came: what did not fit into the report before has its turn. */
@@ -126,7 +126,7 @@ void report_taken(struct member *m, int node, uint64_t nonce)
     }
     if (r->taken || nonce <= r->changed)
         return;
-    pace_note(&r->pace, m->now > nonce ? m->now - nonce : 0);
+    rtt_note(&r->rtt, m->now > nonce ? m->now - nonce : 0);
     if (more) {
         report_due(m);
         return;
@@ -149,7 +149,7 @@ void report_known(struct member *m, int node, uint64_t nonce)
     }
     if (more) {
         r->next = m->t;
-        r->rto = pace_rto(m, &r->pace, 1);
+        r->rto = rtt_rto(m, &r->rtt, 1);
     }
 }
 
@@ -238,10 +238,10 @@ void report_send(struct member *m)
     if (r->taken) {
         r->taken = false;
         r->since = m->t;
-        r->rto = pace_rto(m, &r->pace, 1);
+        r->rto = rtt_rto(m, &r->rtt, 1);
     }
     r->next = m->t + r->rto;
-    r->rto = 2 * r->rto < pace_rto_max(m, &r->pace, 1) ? 2 * r->rto : pace_rto_max(m, &r->pace, 1);
+    r->rto = 2 * r->rto < rtt_rto_max(m, &r->rtt, 1) ? 2 * r->rto : rtt_rto_max(m, &r->rtt, 1);
     bool look = silence(m) >= m->p.late_ns;
     int candidates = 1;
     for (int id = to; id < m->p.n && !m->halted; id = idset_next_out(&m->roster.dead, id + 1)) {
@@ -289,7 +289,7 @@ void poll_tick(struct member *m)
     struct datagram ping = {.type = DATAGRAM_PING, .nonce = ++m->nonce};
     member_post(m, coordinator, &ping);
     poll_later(m);
-    m->poll_rto = 2 * m->poll_rto < pace_rto_max(m, &r->pace, 1) ? 2 * m->poll_rto : pace_rto_max(m, &r->pace, 1);
+    m->poll_rto = 2 * m->poll_rto < rtt_rto_max(m, &r->rtt, 1) ? 2 * m->poll_rto : rtt_rto_max(m, &r->rtt, 1);
     if (m->proposal.open && since(m, later(m->proposal.since, heard)) >= m->p.late_ns)
         detector_check(m, coordinator, "proposal without an end");
 }

@@ -5,7 +5,7 @@
  *
  * Out are those declared dead before the index, whom everybody knows who takes part in it, those that the batch
  * declares, and those whom the root leaves out. Where some of the latter may live, a proposal names the same ones to
- * everybody (round.c, adopt_left_out). */
+ * everybody (wave.c, adopt_left_out). */
 #include "detect/member_internal.h"
 
 #include <assert.h>
@@ -15,12 +15,12 @@ enum { RUN_MIN = 16 }; /* so many dead in a row are worth a cut between them */
 
 bool tree_has(const struct member *m, int id)
 {
-    return id >= m->round.root && !idset_has(&m->round.out, id);
+    return id >= m->wave.root && !idset_has(&m->wave.out, id);
 }
 
 static int rank_of(const struct member *m, int id) /* ids of the tree below id, and ids below the root */
 {
-    return id - idset_below(&m->round.out, id);
+    return id - idset_below(&m->wave.out, id);
 }
 
 int tree_pos(const struct member *m, int id)
@@ -30,11 +30,11 @@ int tree_pos(const struct member *m, int id)
 
 int tree_id(const struct member *m, int pos)
 {
-    assert(pos >= 0 && pos < m->round.size);
-    return idset_nth_out(&m->round.out, rank_of(m, m->p.self) + pos);
+    assert(pos >= 0 && pos < m->wave.size);
+    return idset_nth_out(&m->wave.out, rank_of(m, m->p.self) + pos);
 }
 
-int tree_levels(const struct round *r)
+int tree_levels(const struct wave *r)
 {
     int n = 0;
     for (int below = r->size - 1; below > 0; below = (below - 1) / FANOUT)
@@ -45,14 +45,14 @@ int tree_levels(const struct round *r)
 void tree_mark(struct member *m, int id, int end)
 {
     int to = tree_pos(m, end);
-    for (int p = tree_pos(m, id); p < to && p < m->round.size; p++)
-        bitset_add(m->round.acked, p);
+    for (int p = tree_pos(m, id); p < to && p < m->wave.size; p++)
+        bitset_add(m->wave.acked, p);
 }
 
 /* ------------------------------------------------------------------------------------------------ pieces */
 
 /* The least index in `left` of an id that is >= from. */
-static int left_at(const struct round *r, int from)
+static int left_at(const struct wave *r, int from)
 {
     int lo = 0, hi = r->n_left;
     while (lo < hi) {
@@ -65,7 +65,7 @@ static int left_at(const struct round *r, int from)
     return lo;
 }
 
-int tree_named(const struct round *r, const struct piece *piece, const int **first)
+int tree_named(const struct wave *r, const struct piece *piece, const int **first)
 {
     int lo = piece ? left_at(r, piece->head) : 0, hi = piece ? left_at(r, piece->end) : r->n_left;
     *first = r->left ? r->left + lo : NULL; /* NULL: nobody was ever left */
@@ -75,7 +75,7 @@ int tree_named(const struct round *r, const struct piece *piece, const int **fir
     return n;
 }
 
-static bool can_be_named(const struct round *r, const struct piece *piece)
+static bool can_be_named(const struct wave *r, const struct piece *piece)
 {
     const int *first;
     return tree_named(r, piece, &first) == left_at(r, piece->end) - left_at(r, piece->head);
@@ -90,7 +90,7 @@ static struct piece piece_of(const struct member *m, int from, int to)
 /* Where a long row of dead lies in it, there; else in the middle. A piece with dead in it has two members at least. */
 static void cut(struct member *m, struct piece *piece, struct piece *rest)
 {
-    struct round *r = &m->round;
+    struct wave *r = &m->wave;
     int best = -1, most = RUN_MIN - 1, hi = left_at(r, piece->end);
     for (int i = left_at(r, piece->head), begun = i; i < hi; i++) {
         begun = i > 0 && r->left[i] == r->left[i - 1] + 1 && begun < i ? begun : i;
@@ -108,7 +108,7 @@ static void cut(struct member *m, struct piece *piece, struct piece *rest)
 
 void tree_split(struct member *m)
 {
-    struct round *r = &m->round;
+    struct wave *r = &m->wave;
     int below = r->size - 1;
     r->n_pieces = below < FANOUT ? below : FANOUT;
     for (int i = 0; i < r->n_pieces; i++)
@@ -124,7 +124,7 @@ void tree_split(struct member *m)
 
 /* ------------------------------------------------------------------------------------------------ who is in it */
 
-bool tree_left_add(struct round *r, int id)
+bool tree_left_add(struct wave *r, int id)
 {
     if (!grow((void **)&r->left, &r->cap_left, r->n_left + 1, sizeof *r->left))
         return false;
@@ -137,7 +137,7 @@ static int by_id(const void *a, const void *b)
     return *(const int *)a - *(const int *)b;
 }
 
-static void sort_left(struct round *r)
+static void sort_left(struct wave *r)
 {
     int k = 0;
     if (r->n_left)
@@ -148,7 +148,7 @@ static void sort_left(struct round *r)
     r->n_left = k;
 }
 
-static bool left_add_deaths(struct round *r, const struct batch *batch)
+static bool left_add_deaths(struct wave *r, const struct batch *batch)
 {
     bool ok = true;
     for (int i = 0; i < batch->n; i++)
@@ -160,7 +160,7 @@ static bool left_add_deaths(struct round *r, const struct batch *batch)
 
 /* Who was no member before the index, though our view may be a later one. Whom the index bears has to commit it, too.
  */
-static bool gone_before(const struct member *m, enum round_phase phase, uint64_t index, const struct batch *batch,
+static bool gone_before(const struct member *m, enum wave_phase phase, uint64_t index, const struct batch *batch,
                         struct idset *gone)
 {
     bool ok = idset_copy(gone, &m->roster.gone), commits = phase == PHASE_COMMIT || phase == PHASE_SETTLE;
@@ -178,9 +178,9 @@ static bool gone_before(const struct member *m, enum round_phase phase, uint64_t
     return ok;
 }
 
-bool tree_make_out(struct member *m, enum round_phase phase, uint64_t index, const struct batch *batch)
+bool tree_make_out(struct member *m, enum wave_phase phase, uint64_t index, const struct batch *batch)
 {
-    struct round *r = &m->round;
+    struct wave *r = &m->wave;
     struct idset gone = {0};
     bool now = index > m->ledger.epoch && !(batch && batch_birth(batch)); /* the members are those of our view */
     bool ok = now || gone_before(m, phase, index, batch, &gone);
@@ -197,9 +197,9 @@ bool tree_make_out(struct member *m, enum round_phase phase, uint64_t index, con
 }
 
 /* As root: whom the batch declares, who was declared since the index, and whom we believe dead. */
-bool tree_leave_out(struct member *m, enum round_phase phase, uint64_t index, const struct batch *batch)
+bool tree_leave_out(struct member *m, enum wave_phase phase, uint64_t index, const struct batch *batch)
 {
-    struct round *r = &m->round;
+    struct wave *r = &m->wave;
     bool ok = true;
     r->n_left = 0;
     for (uint64_t s = index; s <= m->ledger.epoch; s++)

@@ -31,13 +31,13 @@ struct hit {
 };
 
 /* Where an object may be. */
-struct place {
+struct spot {
     uint64_t address;
     unsigned windows; /* that are there */
 };
 
 struct sight {
-    struct place *place;
+    struct spot *place;
     unsigned places;
     unsigned windows; /* that say something */
 };
@@ -51,7 +51,7 @@ struct search {
     size_t hits, hit_room;
     bool poor;           /* in memory */
     struct sight *sight; /* [objects] */
-    struct place *place; /* of all */
+    struct spot *place;  /* of all */
     uint8_t filter[FILTER / 8];
     char *why;
     size_t why_len;
@@ -215,11 +215,11 @@ static bool gather_places(struct search *s)
         return refuse(s, "out of memory");
     if (kept)
         qsort(s->hit, kept, sizeof *s->hit, by_object);
-    struct place *place = s->place;
+    struct spot *place = s->place;
     for (size_t i = 0, end; i < kept; i = end, place++) {
         for (end = i + 1; end < kept && by_object(&s->hit[i], &s->hit[end]) == 0; end++)
             ;
-        *place = (struct place){.address = s->hit[i].address, .windows = (unsigned)(end - i)};
+        *place = (struct spot){.address = s->hit[i].address, .windows = (unsigned)(end - i)};
         struct sight *sight = &s->sight[s->hit[i].object];
         if (!sight->places++)
             sight->place = place;
@@ -351,7 +351,7 @@ static bool none_is_altered(struct search *s)
     for (size_t i = 0; i < s->a->count; i++) {
         const struct graft_object *o = &s->a->object[i];
         for (unsigned p = 0; p < s->sight[i].places; p++) {
-            const struct place *place = &s->sight[i].place[p];
+            const struct spot *place = &s->sight[i].place[p];
             if (is_part(&s->sight[i], place->windows) && !overlaps(s->a, place->address, o->len))
                 return refuse(s, "%s (%s) is there%s altered", first_function(o), o->name,
                               o->address ? " once more," : ", but");

@@ -5,7 +5,7 @@
  * message may be lost, and any may come late: a request is taken at any time while its phase lasts, or never; an answer
  * counts only when the coordinator goes on.
  *
- * What is left out: the tree (detect/round.c) is a star, because it changes who carries a message and not what it says;
+ * What is left out: the tree (detect/wave.c) is a star, because it changes who carries a message and not what it says;
  * the detector is "anybody may find a dead member dead, with or without certainty, and FALSE times a living one"; events
  * of the runtime, which ride in a batch as deaths do; times and repeats. So no limit of detect/patience.c is in it: each verdict may fall
  * at any time, which is more than they allow, and who is stopped is a member that takes nothing for as long as it likes. A batch is the set of those it declares dead.
@@ -13,11 +13,11 @@
  * Which step mirrors what:
  *   admissible          quorum_admissible                       detect/quorum.c
  *   believe, adopt      detector_believe_dead, _adopt_death     detect/detector.c
- *   start_round         round_start and act                     detect/round.c
+ *   start_round         wave_start and act                     detect/wave.c
  *   collect             start_collect                           detect/agreement.c
  *   pump                agreement_pump, make_batch              detect/agreement.c
- *   take                take_round, round_join, repeat          detect/agreement.c, detect/round.c
- *   complete            round_recheck, agreement_round_complete detect/round.c, detect/agreement.c
+ *   take                take_wave, wave_join, repeat          detect/agreement.c, detect/wave.c
+ *   complete            wave_recheck, agreement_wave_complete detect/wave.c, detect/agreement.c
  *   commit              agreement_commit                        detect/ledger.c
  *   fetch               agreement_behind, ledger_send, _take    detect/ledger.c
  *   report              report_send, report_take                detect/reports.c

@@ -116,7 +116,7 @@ void keeld_configure(struct keeld *a)
     if (a->launch.join)
         keeld_join_ready(a, ready);
     else
-        keeld_link_send_json(a, MSG_READY, ready);
+        keeld_dialogue_send_json(a, MSG_READY, ready);
     FAULT_POINT("start.ready");
 }
 
@@ -156,14 +156,14 @@ void keeld_config_take(struct keeld *a, const json_t *m)
     if (!first)
         start_over(a);
     uv_timer_stop(&a->lease); /* from here on it is keelrun who waits */
-    uv_timer_stop(&a->link.patience);
+    uv_timer_stop(&a->dialogue.patience);
     if (!job_from_json(a, m)) {
         log_error("keelrun sent a job description that does not make sense");
         keeld_leave(a, 1);
         return;
     }
     if (a->launch.back && first)
-        link_up(&a->link.frames, 0); /* as the node that it is from now on */
+        dialogue_up(&a->dialogue.frames, 0); /* as the node that it is from now on */
     FAULT_POINT("start.configured");
     if (first)
         keeld_output_widen(a, a->job.window);
@@ -237,6 +237,6 @@ void keeld_config_meet(struct keeld *a, const json_t *m)
     json_t *met = json_pack("{s:I}", "node", (json_int_t)node);
     if (!good)
         json_object_set_new(met, "why", json_string("the others cannot use what it says of itself"));
-    keeld_link_send_json(a, MSG_MET, met);
+    keeld_dialogue_send_json(a, MSG_MET, met);
     FAULT_POINT("meet.answered");
 }

@@ -63,7 +63,7 @@ static json_t *status_json(const struct keeld *a)
         job, "node", a->launch.node, "host", a->self_host, "state",
         a->launch.back && a->state < KEELD_RUNNING ? "returning" : states[a->state], "agent_pid", (int)getpid(),
         "stub_pid", (int)a->stub_pid, "launcher_pid", a->job.launcher_pid, "spare", (int)is_spare(a), "keelrun",
-        (int)(a->link.conn != NULL), "epoch", (json_int_t)a->view.epoch, "alive", alive, "rank_node",
+        (int)(a->dialogue.conn != NULL), "epoch", (json_int_t)a->view.epoch, "alive", alive, "rank_node",
         a->view.rank_node ? codec_ints(a->view.rank_node, a->job.settings.ranks) : json_array(), "ranks", ranks,
         "nodes", a->job.settings.nodes, "spares", a->job.settings.spares, "size", a->job.settings.ranks, "program",
         codec_text(a->job.argv ? a->job.argv[0] : ""), "detection", detection(a), "waiting", keeld_waits_json(a),

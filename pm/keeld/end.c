@@ -93,12 +93,12 @@ void keeld_processes_gone(struct keeld *a)
     keeld_console_over(a);
     if (a->launch.join)
         keeld_join_over(a);
-    if (a->link.gone) {
+    if (a->dialogue.gone) {
         /* a watcher gets a moment to take the last output */
         uv_timer_start(&a->lease, leave_late, a->console.guests || !a->launch.join ? 200 : 0, 0);
         return;
     }
-    keeld_link_over(a);
+    keeld_dialogue_over(a);
 }
 
 void keeld_own_why(struct keeld *a, const char *fmt, ...)
@@ -157,7 +157,7 @@ void keeld_end(struct keeld *a, int code, const char *why, bool hard)
 void keeld_fail(struct keeld *a, int code, const char *why)
 {
     log_info("%s", why);
-    keeld_link_send_json(a, MSG_FAILED, json_pack("{s:i, s:o}", "code", code, "why", codec_text(why)));
+    keeld_dialogue_send_json(a, MSG_FAILED, json_pack("{s:i, s:o}", "code", code, "why", codec_text(why)));
     if (a->launch.join)
         keeld_join_failed(a, why);
     keeld_end(a, code, why, true);

@@ -45,7 +45,7 @@ void keeld_event(struct keeld *a, const char *event, json_t *members)
         json_object_update_missing(line, members);
         json_decref(members);
     }
-    keeld_link_send_json(a, MSG_EVENT, line);
+    keeld_dialogue_send_json(a, MSG_EVENT, line);
 }
 
 void keeld_stop(struct keeld *a, const json_t *m)
@@ -81,7 +81,7 @@ static void on_signal(struct keeld *a, const json_t *m)
 
 void keeld_run_frame(struct keeld *a, uint8_t type, const uint8_t *body, size_t len)
 {
-    if (!link_receive(&a->link.frames, type, body, len))
+    if (!dialogue_receive(&a->dialogue.frames, type, body, len))
         return;
     if (type == MSG_STDIN) {
         keeld_ranks_stdin(a, body, len);
@@ -97,7 +97,7 @@ void keeld_run_frame(struct keeld *a, uint8_t type, const uint8_t *body, size_t 
         return;
     }
     if (type == MSG_PING) {
-        keeld_link_send(a, MSG_PONG, NULL, 0);
+        keeld_dialogue_send(a, MSG_PONG, NULL, 0);
         return;
     }
     if (type == MSG_STANDBY) {
@@ -125,7 +125,7 @@ void keeld_run_frame(struct keeld *a, uint8_t type, const uint8_t *body, size_t 
     else if (type == MSG_SIGNAL)
         on_signal(a, m);
     else if (type == MSG_REFUSED)
-        keeld_link_refused(a, json_string_value(json_object_get(m, "why")));
+        keeld_dialogue_refused(a, json_string_value(json_object_get(m, "why")));
     json_decref(m);
 }
 
@@ -147,7 +147,7 @@ static void keeld_free(struct keeld *a)
     keeld_ranks_free(a);
     keeld_waits_free(a);
     backlog_free(&a->output.backlog);
-    link_free(&a->link.frames);
+    dialogue_free(&a->dialogue.frames);
     bytes_free(&a->output.log_lines.held);
     keeld_config_free(&a->job);
     keeld_view_free(&a->view);
@@ -184,7 +184,7 @@ int keeld_run(const struct keeld_launch *launch, pid_t stub_pid)
     backlog_init(&a.output.backlog, BACKLOG_BYTES);
     if (launch->back)
         keeld_return_take(&a);
-    keeld_link_begin(&a);
+    keeld_dialogue_begin(&a);
     if (launch->join) {
         keeld_join_begin(&a);
     } else {

@@ -7,13 +7,13 @@
  * CONFIG may come again before START, where others did not come: everything that it had made is made anew, perhaps as another node.
  *
  * Losing keelrun before START ends the agent; after START it changes nothing but where the output goes, and when:
- * link.c. */
+ * dialogue.c. */
 #ifndef KEEL_PM_KEELD_KEELD_H
 #define KEEL_PM_KEELD_KEELD_H
 
 #include "pm/keeld/console.h"
 #include "pm/keeld/kind.h"
-#include "pm/keeld/link.h"
+#include "pm/keeld/dialogue.h"
 #include "pm/keeld/output.h"
 #include "pm/keeld/pmi.h"
 #include "pm/keeld/process.h"
@@ -39,7 +39,7 @@ struct keeld_legacy {
 };
 
 struct keeld_launch {
-    bool join; /* a process of the node has started us, see join.c: no summons */
+    bool join; /* a process of the node has started us, see bootstrap.c: no summons */
     uint64_t job_id;
     int node;
     struct summons *summons;   /* secret: its ticket leads to keelrun, which then tells the job's secret */
@@ -123,7 +123,7 @@ struct keeld {
     uv_timer_t leaving;  /* until the first leave_by */
 
     struct keeld_kind kind;
-    struct keeld_link link;
+    struct keeld_dialogue dialogue;
     struct keeld_output output;
     struct keeld_console console;
     struct keeld_view view;
@@ -212,7 +212,7 @@ void keeld_ranks_free(struct keeld *a);
 /* A process of this rank that is there already, as the next seat. NULL: it has ended. The lifeline is ours then. */
 struct process *keeld_ranks_adopt(struct keeld *a, int rank, pid_t pid, int lifeline);
 
-/* join.c: a node whose processes keelrun did not start */
+/* bootstrap.c: a node whose processes keelrun did not start */
 void keeld_join_begin(struct keeld *a);
 /* takes ready */
 void keeld_join_ready(struct keeld *a, json_t *ready);

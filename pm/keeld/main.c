@@ -10,7 +10,7 @@
 #include "pm/wire/orphans.h"
 #include "pm/wire/order.h"
 #include "pm/wire/ticket.h"
-#include "runtime/base/join.h"
+#include "runtime/base/bootstrap.h"
 #include "runtime/base/fault.h"
 #include "runtime/base/kernel.h"
 #include "runtime/base/log.h"
@@ -162,7 +162,7 @@ static int run_joined(void)
     if (fcntl(STDERR_FILENO, F_GETFD) < 0)
         dup2(null,
              STDERR_FILENO); /* else something of ours gets that number, and is lost when the log is caught there */
-    kernel_close_from(JOIN_CHANNEL + 1, false);
+    kernel_close_from(BOOTSTRAP_CHANNEL + 1, false);
     survive_writing();
     descriptors_raise(&launch.descriptors);
     log_init("keeld");
@@ -225,7 +225,7 @@ int main(int argc, char **argv)
         forget_launcher();
         return run_again();
     }
-    if (join && (!is_socket(JOIN_LISTENER) || !is_socket(JOIN_CHANNEL))) {
+    if (join && (!is_socket(BOOTSTRAP_LISTENER) || !is_socket(BOOTSTRAP_CHANNEL))) {
         fprintf(stderr, "keeld: not started by a program that uses Keel\n");
         return 2;
     }

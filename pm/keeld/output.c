@@ -1,6 +1,6 @@
 /* What goes to keelrun for the user to see: output of ranks, and what we say ourselves. Each of the two streams has a window
  * (OUTPUT_WINDOW): when it is used up the pipes of that stream are not read until keelrun gives some back, however long it is out of
- * reach, until it is given up (link.c). */
+ * reach, until it is given up (dialogue.c). */
 #include "pm/keeld/keeld.h"
 
 #include <fcntl.h>
@@ -39,7 +39,7 @@ static void give(struct keeld *a, int stream, long long count)
 
 bool keeld_output_closed(const struct keeld *a, int stream)
 {
-    return !a->link.gone && !a->link.given_up && a->output.window[stream] <= 0;
+    return !a->dialogue.gone && !a->dialogue.given_up && a->output.window[stream] <= 0;
 }
 
 void keeld_output_widen(struct keeld *a, int window)
@@ -71,11 +71,11 @@ void keeld_output(struct keeld *a, int rank, int stream, const uint8_t *lines, s
     frame.len = OUTPUT_HEADER + len;
     backlog_add(&a->output.backlog, frame.data, frame.len);
     keeld_console_output(a, frame.data, frame.len);
-    if (a->link.given_up) {
-        a->link.output_lost += len;
-    } else if (!a->link.gone) {
+    if (a->dialogue.given_up) {
+        a->dialogue.output_lost += len;
+    } else if (!a->dialogue.gone) {
         bool was_closed = keeld_output_closed(a, stream == 2);
-        keeld_link_send(a, MSG_OUTPUT, frame.data, frame.len);
+        keeld_dialogue_send(a, MSG_OUTPUT, frame.data, frame.len);
         a->output.window[stream == 2] -= (long long)len;
         if (!was_closed && keeld_output_closed(a, stream == 2))
             apply(a, stream == 2);

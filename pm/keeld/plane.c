@@ -33,7 +33,7 @@ static void plane_here(void *user)
         return;
     a->kind.here = true;
     keeld_kind_is_keels(a);
-    keeld_link_send(a, MSG_HERE, NULL, 0);
+    keeld_dialogue_send(a, MSG_HERE, NULL, 0);
 }
 
 static void plane_hidden_death(void *user, int seat, int pid, int signal)
@@ -74,9 +74,9 @@ static void plane_view(void *user, uint64_t epoch, const int *rank_node, const b
     json_t *alive = json_array();
     for (int i = 0; i < total; i++)
         json_array_append_new(alive, json_boolean(node_alive[i]));
-    keeld_link_send_json(a, MSG_VIEW,
-                         json_pack("{s:I, s:o, s:o}", "epoch", (json_int_t)epoch, "rank_node",
-                                   codec_ints(rank_node, a->job.settings.ranks), "alive", alive));
+    keeld_dialogue_send_json(a, MSG_VIEW,
+                             json_pack("{s:I, s:o, s:o}", "epoch", (json_int_t)epoch, "rank_node",
+                                       codec_ints(rank_node, a->job.settings.ranks), "alive", alive));
 }
 
 static void plane_over(void *user, int code, const char *why)
@@ -101,7 +101,7 @@ static void plane_event(void *user, const char *json)
     struct keeld *a = user;
     /* once the job is over nodes go one by one, which is no failure */
     if (a->state == KEELD_RUNNING)
-        keeld_link_send(a, MSG_EVENT, json, strlen(json));
+        keeld_dialogue_send(a, MSG_EVENT, json, strlen(json));
 }
 
 static void plane_verified(void *user, uint64_t id, const char *json)

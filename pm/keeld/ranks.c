@@ -65,7 +65,7 @@ static void on_stdin_taken(struct process *p, size_t len)
     struct keeld *a = p->user;
     uint8_t count[4];
     put_u32(count, (uint32_t)len);
-    keeld_link_send(a, MSG_STDIN_TAKEN, count, sizeof count);
+    keeld_dialogue_send(a, MSG_STDIN_TAKEN, count, sizeof count);
 }
 
 /* What killed the rank. */
@@ -79,10 +79,10 @@ static void tell_ended(struct keeld *a, struct keeld_process *e)
     const struct process *p = e->p;
     int signal = signal_of(e);
     e->own_fault = fault_is_own(signal);
-    keeld_link_send_json(a, MSG_ENDED,
-                         json_pack("{s:i, s:i, s:i, s:i}", "rank", p->life.rank, "pid",
-                                   e->hidden_pid ? e->hidden_pid : (int)p->pid, "code", signal ? 0 : p->code, "signal",
-                                   signal));
+    keeld_dialogue_send_json(a, MSG_ENDED,
+                             json_pack("{s:i, s:i, s:i, s:i}", "rank", p->life.rank, "pid",
+                                       e->hidden_pid ? e->hidden_pid : (int)p->pid, "code", signal ? 0 : p->code,
+                                       "signal", signal));
 }
 
 static void on_exited(struct process *p)
@@ -233,7 +233,7 @@ void keeld_ranks_standby(struct keeld *a)
 
 static void tell_begun(struct keeld *a, const struct process *p)
 {
-    keeld_link_send_json(a, MSG_BEGUN, json_pack("{s:i, s:i}", "rank", p->life.rank, "pid", (int)p->pid));
+    keeld_dialogue_send_json(a, MSG_BEGUN, json_pack("{s:i, s:i}", "rank", p->life.rank, "pid", (int)p->pid));
 }
 
 void keeld_ranks_assigned(struct keeld *a, int seat, struct life life)

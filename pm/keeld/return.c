@@ -34,7 +34,7 @@ enum {
 /* A keelrun that has probably ended, which a cut keeps us from hearing for certain, is not waited for. */
 bool keeld_return_may(const struct keeld *a)
 {
-    bool there = !a->link.gone && !a->link.ended;
+    bool there = !a->dialogue.gone && !a->dialogue.ended;
     return a->state == KEELD_RUNNING && !a->launch.join && there && a->job.settings.room > 0;
 }
 
@@ -61,7 +61,7 @@ static void leave_when_said(uv_timer_t *timer)
     struct keeld *a = timer->data;
     if (a->state != KEELD_OUT)
         return; /* the job ends */
-    if (a->link.conn && !conn_delivered(a->link.conn) && uv_now(&a->loop) - a->link.over_ms < SAID_MS) {
+    if (a->dialogue.conn && !conn_delivered(a->dialogue.conn) && uv_now(&a->loop) - a->dialogue.over_ms < SAID_MS) {
         uv_timer_start(timer, leave_when_said, LOOK_MS, 0);
         return;
     }
@@ -75,7 +75,7 @@ void keeld_return_processes_gone(struct keeld *a)
     keeld_ranks_orphans(a, true);
     keeld_event(a, "put_out", NULL);
     keeld_log_drain(a);
-    a->link.over_ms = uv_now(&a->loop);
+    a->dialogue.over_ms = uv_now(&a->loop);
     leave_when_said(&a->end.grace);
 }
 
@@ -99,9 +99,9 @@ int keeld_return_leave(struct keeld *a)
     ssize_t written = write(fds[1], l, sizeof *l); /* a pipe holds more */
     secret_free(l, sizeof *l);
     close(fds[1]);
-    if (a->link.outside >= 0) { /* nobody reads our own pipe any more */
-        dup2(a->link.outside, STDOUT_FILENO);
-        dup2(a->link.outside, STDERR_FILENO);
+    if (a->dialogue.outside >= 0) { /* nobody reads our own pipe any more */
+        dup2(a->dialogue.outside, STDOUT_FILENO);
+        dup2(a->dialogue.outside, STDERR_FILENO);
     }
     if (written == (ssize_t)sizeof *l)
         return fds[0];
@@ -165,5 +165,5 @@ void keeld_return_ask(struct keeld *a, struct pm_conn *c)
 void keeld_return_started(struct keeld *a)
 {
     FAULT_POINT("return.started");
-    keeld_link_send_json(a, MSG_MET, json_pack("{s:i}", "node", a->launch.node));
+    keeld_dialogue_send_json(a, MSG_MET, json_pack("{s:i}", "node", a->launch.node));
 }

@@ -20,13 +20,13 @@ struct keeld_start {
 
 static void tell_ended(struct keeld *a, int node, const char *why)
 {
-    keeld_link_send_json(a, MSG_LAUNCHED, json_pack("{s:i, s:o}", "node", node, "why", codec_text(why)));
+    keeld_dialogue_send_json(a, MSG_LAUNCHED, json_pack("{s:i, s:o}", "node", node, "why", codec_text(why)));
 }
 
 static void launched(struct hydra *h)
 {
     const struct keeld_start *s = h->user;
-    keeld_link_send_json(s->agent, MSG_LAUNCHED, json_pack("{s:i, s:i}", "node", h->node, "pid", (int)h->launcher));
+    keeld_dialogue_send_json(s->agent, MSG_LAUNCHED, json_pack("{s:i, s:i}", "node", h->node, "pid", (int)h->launcher));
 }
 
 static void ended(struct hydra *h, int wait_status)

@@ -60,7 +60,7 @@ void keeld_waits_changed(struct keeld *a, const char *members)
     if (a->launch.join)
         gather_here(a);
     else
-        keeld_link_send_json(a, MSG_WAITS, keeld_waits_json(a));
+        keeld_dialogue_send_json(a, MSG_WAITS, keeld_waits_json(a));
 }
 
 void keeld_waits_init(struct keeld *a)

@@ -71,7 +71,7 @@ void job_run(struct job *j)
     uv_timer_init(&j->loop, &j->deadline);
     uv_timer_init(&j->loop, &j->limit);
     uv_timer_init(&j->loop, &j->doubt);
-    job_link_begin(j);
+    job_dialogue_begin(j);
     job_return_init(j);
     j->deadline.data = j->limit.data = j->doubt.data = j;
     job_start_begin(j);

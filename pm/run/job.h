@@ -7,11 +7,11 @@
 #define KEEL_PM_JOB_H
 
 #include "pm/wire/conn.h"
-#include "pm/wire/link.h"
+#include "pm/wire/dialogue.h"
 #include "pm/run/job_end.h"
 #include "pm/run/job_io.h"
-#include "pm/run/job_link.h"
-#include "pm/run/job_peers.h"
+#include "pm/run/job_dialogue.h"
+#include "pm/run/job_callers.h"
 #include "pm/run/job_return.h"
 #include "pm/run/job_waits.h"
 #include "pm/run/launch.h"
@@ -24,25 +24,25 @@
 enum job_phase { JOB_JOINING, JOB_RUNNING, JOB_ENDING, JOB_CLOSING };
 enum node_phase { NODE_AWAITED, NODE_JOINED, NODE_READY, NODE_OVER, NODE_LOST };
 
-struct asking; /* job_link.c */
+struct asking; /* job_dialogue.c */
 
 struct job_node {
     enum node_phase phase;
-    int started_as;        /* the number by which launch.h and its agent's HELLO know it */
-    struct pm_conn *conn;  /* NULL: there is none now */
-    struct link link;      /* what is said over it, and over those that follow */
-    long long console;     /* with which the agent comes again */
-    uint64_t cut_ms;       /* since when there is none, though the job runs; 0: there is one */
-    struct asking *asking; /* its listener */
-    int refusals;          /* of it, in a row */
-    bool rest_told;        /* that the end waits for it */
-    int agent_fd;          /* pidfd of the agent, if it is below us; -1 elsewhere */
-    json_t *ready;         /* MSG_READY */
-    bool unexplained;      /* its agent has ended, and no view has called it dead yet */
-    uint64_t declared_ms;  /* when a view called it dead; 0: none has */
-    bool unborn;           /* it comes later, and no view has it yet */
-    int sponsor;           /* of such a one: a member */
-    uint64_t born_epoch;   /* of that view; 0: it was there at the start */
+    int started_as;           /* the number by which launch.h and its agent's HELLO know it */
+    struct pm_conn *conn;     /* NULL: there is none now */
+    struct dialogue dialogue; /* what is said over it, and over those that follow */
+    long long console;        /* with which the agent comes again */
+    uint64_t cut_ms;          /* since when there is none, though the job runs; 0: there is one */
+    struct asking *asking;    /* its listener */
+    int refusals;             /* of it, in a row */
+    bool rest_told;           /* that the end waits for it */
+    int agent_fd;             /* pidfd of the agent, if it is below us; -1 elsewhere */
+    json_t *ready;            /* MSG_READY */
+    bool unexplained;         /* its agent has ended, and no view has called it dead yet */
+    uint64_t declared_ms;     /* when a view called it dead; 0: none has */
+    bool unborn;              /* it comes later, and no view has it yet */
+    int sponsor;              /* of such a one: a member */
+    uint64_t born_epoch;      /* of that view; 0: it was there at the start */
     bool hears;     /* it was asked whether it knows of the one that comes (job_return.c), and has not answered */
     int unanswered; /* pings since it was last heard, while another node's loss is unexplained */
     size_t owed[2]; /* of its standard output and error: taken, and not said yet */

@@ -13,7 +13,7 @@
 enum {
     DOUBT_MS = 1000,        /* between pings while the loss of a node is unexplained */
     DOUBT_PINGS = 10,       /* without an answer from anybody: nothing is left to wait for */
-    OUT_OF_REACH_MS = 3000, /* is told: see job_link.c */
+    OUT_OF_REACH_MS = 3000, /* is told: see job_dialogue.c */
 };
 
 /* Who would know what became of the job: how many are left, all of them out of reach, and for how long. */

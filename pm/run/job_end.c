@@ -66,7 +66,7 @@ bool job_is_left(const struct job *j, int node)
 /* Nobody is in a hurry, and the rest of what the node has to say will come, or may. */
 static bool waits_for(struct job *j, int node)
 {
-    return !j->verdict.final && job_link_waits(j, node);
+    return !j->verdict.final && job_dialogue_waits(j, node);
 }
 
 static void tell_rest(struct job *j, int node)
@@ -224,7 +224,7 @@ void job_end_if_all_gone(struct job *j)
         job_decide(j, 1, "all nodes were lost");
     job_begin_end(j);
     j->phase = JOB_CLOSING;
-    job_link_settled(j);
+    job_dialogue_settled(j);
     FAULT_POINT("run.closing");
     for (int i = 0; i < j->total; i++) {
         job_send(j, i, MSG_BYE, NULL, 0);

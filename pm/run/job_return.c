@@ -103,7 +103,7 @@ static void begin(struct job *j, struct returner *r)
     if (j->names)
         j->names[node] = j->names[r->was];
     job_peer_is(j, r->conn, node);
-    job_link_open(j, node, r->conn);
+    job_dialogue_open(j, node, r->conn);
     enter(j, r, BEGINS);
     FAULT_POINT("run.return_begins");
     job_send_config(j, node);
@@ -239,7 +239,7 @@ void job_return_failed(struct job *j, int node, const char *why)
     job_event(j, "not_returned", json_pack("{s:i, s:i, s:s}", "about", node, "was", r->was, "why", why));
     job_send(j, node, MSG_BYE, NULL, 0);
     job_drop_connection(j, node);
-    link_free(&j->nodes[node].link);
+    dialogue_free(&j->nodes[node].dialogue);
     j->nodes[node].phase = NODE_LOST;
     j->nodes[r->was].agent_fd = j->nodes[node].agent_fd;
     j->nodes[node].agent_fd = -1;

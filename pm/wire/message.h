@@ -40,7 +40,7 @@ enum message {
     MSG_MEET = 42,    /* json: node, blob, host, port: a node that comes later; answered by MSG_MET */
     MSG_STANDBY = 39, /* the program is Keel's: on spares, start the processes that wait */
 
-    /* both ways between keelrun and an agent (pm/wire/link.h), and how a connection is made again */
+    /* both ways between keelrun and an agent (pm/wire/dialogue.h), and how a connection is made again */
     MSG_ACK = 80,     /* count (8 bytes): frames that have been received */
     MSG_RESUME = 81,  /* agent -> keelrun, json: node, console, received: it goes on here */
     MSG_RESUMED = 82, /* keelrun -> agent, json: received */

@@ -119,7 +119,7 @@ struct agent_ops {
 };
 
 /* Events that were polled together. An end that goes meanwhile is taken out of those behind `at`. */
-struct batch {
+struct event_batch {
     struct tp_event *events;
     int n, at;
 };
@@ -144,7 +144,7 @@ struct agent {
     struct fences fences;
     struct stakes stakes;
     struct waiter *waiters, **waiters_tail;
-    struct relays relays;
+    struct chain_relays relays;
     struct stash stash;   /* requests that cannot be executed yet: a view change, a copy that waits for good bytes */
     struct stash parcels; /* for processes that are still to come (agent/parcels.c) */
     uint8_t *gathered;    /* what a get asks for, on its way into an answer (agent/execute.c); NULL: none yet */
@@ -157,7 +157,7 @@ struct agent {
     uint64_t now;       /* of this round of the owner's loop */
     uint64_t acks_at;   /* when to say next for which nodes operations wait */
     bool broken;        /* agent_break was called */
-    struct batch batch; /* what agent_poll works on */
+    struct event_batch batch; /* what agent_poll works on */
 };
 
 struct agent_config {

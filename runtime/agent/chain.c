@@ -7,26 +7,26 @@
 #include "runtime/wire/relayed.h"
 
 /* Something that was passed on, and not yet acknowledged. */
-struct relay {
-    struct relay *next;
+struct passed_on {
+    struct passed_on *next;
     int from, to;
     uint64_t from_seq, to_seq;
 };
 
-bool chain_init(struct relays *r, int members)
+bool chain_init(struct chain_relays *r, int members)
 {
-    *r = (struct relays){.tail = &r->first, .of = calloc((size_t)members, sizeof *r->of)};
+    *r = (struct chain_relays){.tail = &r->first, .of = calloc((size_t)members, sizeof *r->of)};
     return r->of != NULL;
 }
 
-void chain_fini(struct relays *relays)
+void chain_fini(struct chain_relays *relays)
 {
-    for (struct relay *r = relays->first, *next; r; r = next) {
+    for (struct passed_on *r = relays->first, *next; r; r = next) {
         next = r->next;
         free(r);
     }
     free(relays->of);
-    *relays = (struct relays){0};
+    *relays = (struct chain_relays){0};
 }
 
 bool chain_keeps(const struct view_copyset *g)
@@ -102,7 +102,7 @@ bool chain_is_before(const struct agent *a, int copyset, int from)
     return place > 0 && g->copy[g->copy[place].whole ? place - 1 : 0].node == from;
 }
 
-void chain_came(struct relays *r, int from)
+void chain_came(struct chain_relays *r, int from)
 {
     r->of[from].due = r->due = true;
 }
@@ -114,7 +114,7 @@ void chain_relay(struct agent *a, int copyset, int from, const struct wire *w, c
     if (!g->copy[place].whole || next >= g->copies || !g->copy[next].whole)
         return;
     FAULT_POINT("replica.relaying");
-    struct relay *r = malloc(sizeof *r);
+    struct passed_on *r = malloc(sizeof *r);
     if (!r) {
         agent_break(a, "out of memory for what is passed on");
         return;
@@ -122,7 +122,7 @@ void chain_relay(struct agent *a, int copyset, int from, const struct wire *w, c
     struct wire relayed = *w;
     chain_ask_for_word(&relayed, false); /* nobody comes behind it */
     agent_tell(a, g->copy[next].node, &relayed, body);
-    *r = (struct relay){
+    *r = (struct passed_on){
         .from = from, .from_seq = w->seq, .to = g->copy[next].node, .to_seq = agent_position(a, g->copy[next].node)};
     *a->relays.tail = r;
     a->relays.tail = &r->next;
@@ -130,7 +130,7 @@ void chain_relay(struct agent *a, int copyset, int from, const struct wire *w, c
 
 bool chain_drained(const struct agent *a)
 {
-    for (const struct relay *r = a->relays.first; r; r = r->next)
+    for (const struct passed_on *r = a->relays.first; r; r = r->next)
         if (is_waited_for(a, r->to) && !agent_acked(a, r->to, r->to_seq))
             return false;
     return true;
@@ -138,9 +138,9 @@ bool chain_drained(const struct agent *a)
 
 static void drop_acked(struct agent *a)
 {
-    struct relay **link = &a->relays.first;
+    struct passed_on **link = &a->relays.first;
     while (*link) {
-        struct relay *r = *link;
+        struct passed_on *r = *link;
         if (agent_acked(a, r->to, r->to_seq)) {
             *link = r->next;
             free(r);
@@ -155,7 +155,7 @@ static void drop_acked(struct agent *a)
 static uint64_t relayed_up_to(const struct agent *a, int from, bool living)
 {
     uint64_t position = a->peers.peer[from].received;
-    for (const struct relay *r = a->relays.first; r; r = r->next)
+    for (const struct passed_on *r = a->relays.first; r; r = r->next)
         if (r->from == from && r->from_seq <= position && (!living || is_waited_for(a, r->to)))
             position = r->from_seq - 1;
     return position;
@@ -176,7 +176,7 @@ static void tell(struct agent *a, int from)
 
 void chain_step(struct agent *a)
 {
-    struct relays *r = &a->relays;
+    struct chain_relays *r = &a->relays;
     if (!r->first && !r->due)
         return;
     drop_acked(a);
@@ -194,7 +194,7 @@ static void raise_to(uint64_t *value, uint64_t to)
         *value = to;
 }
 
-void chain_told(struct relays *r, int from, const struct wire *w)
+void chain_told(struct chain_relays *r, int from, const struct wire *w)
 {
     struct msg_relayed m;
     msg_relayed_decode(w, &m);

@@ -16,7 +16,7 @@
 #include "runtime/wire/wire.h"
 
 struct agent;
-struct relay; /* chain.c */
+struct passed_on; /* chain.c */
 
 /* What other copies must have acknowledged. */
 struct chain_mark {
@@ -28,9 +28,9 @@ struct chain_mark {
 };
 
 /* What is passed on here, and what others pass on for us. */
-struct relays {
-    struct relay *first, **tail; /* not yet acknowledged, in the order in which it came */
-    bool due;                    /* that of some node is */
+struct chain_relays {
+    struct passed_on *first, **tail; /* not yet acknowledged, in the order in which it came */
+    bool due;                        /* that of some node is */
     struct relays_of {
         bool due;               /* something of theirs was passed on, and they do not know that it arrived */
         uint64_t told;          /* sum of what we have told them */
@@ -41,8 +41,8 @@ struct relays {
 };
 
 /* False: out of memory. chain_fini frees what was made, also of an all-zero one. */
-bool chain_init(struct relays *relays, int members);
-void chain_fini(struct relays *relays);
+bool chain_init(struct chain_relays *relays, int members);
+void chain_fini(struct chain_relays *relays);
 
 /* Send to all other copies; *mark says when they have it (and all that was sent before). */
 void chain_send(struct agent *a, int copyset, const struct wire *w, const void *body, struct chain_mark *mark);
@@ -57,7 +57,7 @@ bool chain_reached_living(const struct agent *a, const struct chain_mark *mark);
  * copy that is being filled. */
 bool chain_is_before(const struct agent *a, int copyset, int from);
 /* Something came with chain_ask_for_word, is passed on, or is of no use any more: either way they will be told. */
-void chain_came(struct relays *relays, int from);
+void chain_came(struct chain_relays *relays, int from);
 /* What came from there was applied here: pass it on. */
 void chain_relay(struct agent *a, int copyset, int from, const struct wire *w, const void *body);
 /* Nothing that was passed on is unacknowledged, but by nodes that are cut off or believed dead. */
@@ -65,5 +65,5 @@ bool chain_drained(const struct agent *a);
 /* Tell those before what those behind have acknowledged. */
 void chain_step(struct agent *a);
 /* WIRE_RELAYED */
-void chain_told(struct relays *relays, int from, const struct wire *w);
+void chain_told(struct chain_relays *relays, int from, const struct wire *w);
 #endif

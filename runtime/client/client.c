@@ -11,7 +11,7 @@
 #include "runtime/client/op/rma.h"
 #include "runtime/client/progress.h"
 #include "runtime/client/segment/segment.h"
-#include "runtime/client/stream/link.h"
+#include "runtime/client/stream/connection.h"
 #include "runtime/client/stream/mail.h"
 #include "runtime/client/threads.h"
 #include "runtime/wire/system.h"
@@ -29,8 +29,8 @@ keel_status client_init(struct client *c, const struct client_env *env, const st
                          .job = w->job,
                          .page = page,
                          .intents = intents,
-                         .links.net = net,
-                         .links.shm = shm,
+                         .connections.net = net,
+                         .connections.shm = shm,
                          .progress.retry_at = UINT64_MAX,
                          .segments.instance = w->instance,
                          .collectives = w->collectives,
@@ -45,25 +45,25 @@ keel_status client_init(struct client *c, const struct client_env *env, const st
     pthread_mutex_init(&c->lock, NULL);
     ops_init(&c->ops);
     c->progress.looked_at = env->now(env->user);
-    c->links.of = calloc(page->members, sizeof *c->links.of);
-    if (!c->links.of)
+    c->connections.of = calloc(page->members, sizeof *c->connections.of);
+    if (!c->connections.of)
         return KEEL_ERR_NOMEM;
-    link_init(c);
+    connection_init(c);
     if (!direct_init(c) || !coll_init(c))
         return KEEL_ERR_NOMEM;
     c->segments.system = segment_attach(c, SYSTEM_SEGMENT, SYSTEM_SEGMENT_BYTES, KEEL_REDUNDANCY_TRIPLE);
     return c->segments.system ? KEEL_OK : KEEL_ERR_NOMEM;
 }
 
-struct link *client_own_link(struct client *c)
+struct connection *client_own_connection(struct client *c)
 {
-    return &c->links.of[c->node];
+    return &c->connections.of[c->node];
 }
 
 void client_attach(struct client *c, struct tp_ep *own)
 {
-    client_own_link(c)->way.ep = own;
-    client_own_link(c)->way.state = WAY_UP;
+    client_own_connection(c)->way.ep = own;
+    client_own_connection(c)->way.state = WAY_UP;
 }
 
 static bool none_left(void *arg)
@@ -149,10 +149,10 @@ void client_fini(struct client *c)
     segment_forget_all(c);
     range_fini(&c->segments.range);
     ops_fini(&c->ops);
-    free(c->links.of);
+    free(c->connections.of);
     free(c->task_run.steps);
     secret_free(c->secret, sizeof((struct control_welcome *)0)->secret);
     c->secret = NULL;
-    c->links.of = NULL;
+    c->connections.of = NULL;
     c->task_run.steps = NULL;
 }

@@ -1,6 +1,6 @@
 /* A rank's side of everything: one instance, which reads no clock and opens no socket. libkeel keeps one for the process
  * (job.c hands it transports, sockets and the clock); the simulation keeps one per simulated rank. Its parts:
- *   stream/link.h      connections to agents, and the notes that they keep for us (wire/note.h)
+ *   stream/connection.h      connections to agents, and the notes that they keep for us (wire/note.h)
  *   stream/direct.h, stream/hall.h   connections to ranks of other nodes; messages to ranks of this one
  *   stream/courier.h, stream/mail.h  streams between ranks over these; users' messages
  *   op/plan.h          where the pieces of an operation go, for one route; pure
@@ -27,7 +27,7 @@
 #include "runtime/client/group/coll.h"
 #include "runtime/client/stream/direct.h"
 #include "runtime/client/stream/hall.h"
-#include "runtime/client/stream/link.h"
+#include "runtime/client/stream/connection.h"
 #include "runtime/client/stream/mail.h"
 #include "runtime/client/op/doubt.h"
 #include "runtime/client/op/op.h"
@@ -96,8 +96,8 @@ struct client {
     /* operations and links */
     pthread_mutex_t lock;
     struct threads threads;
-    _Atomic unsigned waits_said; /* a bit for each of intents->wait that is in use */
-    struct links links;          /* to agents */
+    _Atomic unsigned waits_said;    /* a bit for each of intents->wait that is in use */
+    struct connections connections; /* to agents */
     struct progress progress;
     struct ops ops;
     keel_status fatal; /* the job is lost for this process */
@@ -117,8 +117,8 @@ struct client {
 /* What joining brings (control.h), and the transports; page, intents and transports stay the owner's. */
 keel_status client_init(struct client *c, const struct client_env *env, const struct control_welcome *w,
                         const struct page *page, struct intent_page *intents, struct tp *net, struct tp *shm);
-/* own: the link's ep of the shared-memory connection, whose user must be client_own_link. */
-struct link *client_own_link(struct client *c);
+/* own: the link's ep of the shared-memory connection, whose user must be client_own_connection. */
+struct connection *client_own_connection(struct client *c);
 void client_attach(struct client *c, struct tp_ep *own);
 /* Frees what the client allocated. Nothing may be in progress. */
 void client_fini(struct client *c);

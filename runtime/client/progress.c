@@ -6,7 +6,7 @@
 #include "runtime/client/client.h"
 #include "runtime/client/op/op_int.h"
 #include "runtime/client/spin.h"
-#include "runtime/client/stream/link.h"
+#include "runtime/client/stream/connection.h"
 #include "runtime/client/progress.h"
 
 enum {
@@ -26,7 +26,7 @@ void progress_poll(struct client *c, struct tp *tp, uint64_t now)
         else if (events[i].type == TP_CONNREQ)
             direct_asked(c, &events[i], now);
         else if (events[i].ep)
-            link_event(tp_ep_user(events[i].ep), &events[i], now);
+            connection_event(tp_ep_user(events[i].ep), &events[i], now);
     }
 }
 
@@ -52,7 +52,7 @@ static void see_view(struct client *c)
     c->progress.epoch_seen = epoch;
     for (int m = 0; m < (int)c->page->members; m++)
         if (!atomic_load_explicit(&page_node(c->page, m)->alive, memory_order_acquire))
-            link_drop(c, m);
+            connection_drop(c, m);
     coll_see_views(c, c->env.now(c->env.user));
     if (c->doubts.given_up[0].any)
         doubt_taken_up(c);
@@ -60,8 +60,8 @@ static void see_view(struct client *c)
 
 static void ask_node(struct client *c, int node, uint64_t now)
 {
-    link_ask_agent(c, node, now);
-    link_look(c, node, false);
+    connection_ask_agent(c, node, now);
+    connection_look(c, node, false);
 }
 
 static void ask_about(struct client *c, struct op *op, uint64_t now)
@@ -69,11 +69,11 @@ static void ask_about(struct client *c, struct op *op, uint64_t now)
     if (c->progress.lived_ns - op->times.started <= ASK_AFTER_NS)
         return;
     if (op_turns_away(op) && op->out.accesses)
-        link_look(c, op->plan.leg[0].node, true);
+        connection_look(c, op->plan.leg[0].node, true);
     for (const struct piece *p = op->out.pieces; p; p = p->sibling)
         ask_node(c, p->node, now);
     for (int i = 0; i < op->held.notes; i++)
-        link_look(c, op->held.note[i].node, false);
+        connection_look(c, op->held.note[i].node, false);
     for (int leg = 0; op->planned && !op->out.pieces && leg < op->plan.legs; leg++)
         ask_node(c, op->plan.leg[leg].node, now);
 }
@@ -112,7 +112,7 @@ static void give_up(struct op *op)
 static void scan(struct client *c, uint64_t now)
 {
     see_view(c);
-    (void)link_up(c, c->node, now); /* the agent here answers for others, and passes on what other ranks send */
+    (void)connection_up(c, c->node, now); /* the agent here answers for others, and passes on what other ranks send */
     doubt_tell(c);
     for (struct op *op = c->ops.active, *next; op; op = next) {
         next = op->next;
@@ -147,10 +147,10 @@ void client_progress(struct client *c)
     if (c->left)
         return;
     hall_poll(c, now);
-    progress_poll(c, c->links.shm, now);
-    progress_poll(c, c->links.net, now);
+    progress_poll(c, c->connections.shm, now);
+    progress_poll(c, c->connections.net, now);
     /* what we wait for comes from an agent, if anything of ours is under way */
-    if (c->direct.tp != c->links.net && (!c->ops.active || ++c->progress.polls % DIRECT_EVERY == 0))
+    if (c->direct.tp != c->connections.net && (!c->ops.active || ++c->progress.polls % DIRECT_EVERY == 0))
         progress_poll(c, c->direct.tp, now);
     if (c->direct.crowded)
         courier_flow(c, now);

@@ -40,7 +40,7 @@ static bool glance(struct client *c, bool (*done)(void *arg), void *arg)
     for (int i = 0, n = c->looks.once ? 1 : GLANCES; i < n && !c->ops.active; i++) {
         if (c->hall.blocked || hall_has(c))
             hall_poll(c, c->progress.looked_at);
-        progress_poll(c, c->links.shm, c->progress.looked_at);
+        progress_poll(c, c->connections.shm, c->progress.looked_at);
         if (c->direct.ups && i % GLANCES_DIRECT == 0)
             progress_poll(c, c->direct.tp, c->progress.looked_at);
         if (c->direct.crowded)
@@ -58,7 +58,7 @@ static bool glance_at_agent(struct client *c, bool (*done)(void *arg), void *arg
 {
     for (int i = 0; i < GLANCES_AGENT && waits_for_own_agent(c); i++) {
         c->env.yield(c->env.user);
-        progress_poll(c, c->links.shm, c->progress.looked_at);
+        progress_poll(c, c->connections.shm, c->progress.looked_at);
         if (done(arg))
             return true;
     }
@@ -68,8 +68,9 @@ static bool glance_at_agent(struct client *c, bool (*done)(void *arg), void *arg
 /* Until a transport or the hall has something, or for some milliseconds: not at all if one has. The lock is given back meanwhile. */
 static void sleep_a_while(struct client *c)
 {
-    bool idle = c->links.shm->table->arm(c->links.shm) && c->links.net->table->arm(c->links.net) &&
-                (c->direct.tp == c->links.net || c->direct.tp->table->arm(c->direct.tp)) && hall_sleep(c);
+    bool idle = c->connections.shm->table->arm(c->connections.shm) &&
+                c->connections.net->table->arm(c->connections.net) &&
+                (c->direct.tp == c->connections.net || c->direct.tp->table->arm(c->direct.tp)) && hall_sleep(c);
     bool soon = c->progress.retry_at != UINT64_MAX || c->coll.at < c->progress.looked_at + SLEEP_MS * KEEL_NS_PER_MS;
     int ms = !idle ? 0 : soon ? 1 : SLEEP_MS;
     atomic_fetch_sub(&c->threads.lookers, 1);

@@ -13,10 +13,10 @@ static int32_t repair_moves(const char *method)
 {
     int moves = 0, used = 0;
     if (strcmp(method, "repair") == 0)
-        return REPAIR_MOVES;
+        return REMAP_MOVES;
     if (sscanf(method, "repair(%9d)%n", &moves, &used) != 1 || method[used] || !used)
         return 0;
-    return moves >= 1 && moves <= REPAIR_MOVES_MAX ? moves : 0;
+    return moves >= 1 && moves <= REMAP_MOVES_MAX ? moves : 0;
 }
 
 bool setup_is_own(const char *method)
@@ -81,8 +81,8 @@ bool job_open_until(struct job *j, const struct setup *s, const atomic_bool *sto
         ok = balance_init(&j->balance, &j->place, &j->load) && place_method_add(&j->method, balance_plan, &j->balance);
     } else if (ok && repair_moves(s->method)) {
         strcpy(j->method.name, s->method);
-        ok = repair_init(&j->repair, &j->place, &j->load, repair_moves(s->method)) &&
-             place_method_add(&j->method, repair_plan, &j->repair);
+        ok = remap_init(&j->remap, &j->place, &j->load, repair_moves(s->method)) &&
+             place_method_add(&j->method, remap_plan, &j->remap);
     } else if (ok)
         place_method_parse(&j->method, s->method, s->grid.ndims);
     j->method.moves = s->moves;
@@ -97,7 +97,7 @@ bool job_open_until(struct job *j, const struct setup *s, const atomic_bool *sto
 void job_close(struct job *j)
 {
     balance_fini(&j->balance);
-    repair_fini(&j->repair);
+    remap_fini(&j->remap);
     load_fini(&j->load);
     load_fini(&j->launch_load);
     pattern_fini(&j->pattern);

@@ -4,7 +4,7 @@
 #include "runtime/topo/balance.h"
 #include "runtime/topo/load.h"
 #include "runtime/topo/place.h"
-#include "runtime/topo/repair.h"
+#include "runtime/topo/remap.h"
 
 struct setup {
     struct grid grid;
@@ -26,7 +26,7 @@ struct job {
     struct place_plan plan;
     struct place_method method;
     struct balance balance;
-    struct repair repair;
+    struct remap remap;
     struct pattern pattern;
 };
 

@@ -50,7 +50,7 @@ def wrong_picture(top):
 
 # Folders and sources that are pure; also each whose head comment, or whose header's, says "Pure".
 PURE = ["runtime/wire", "runtime/hall", "runtime/view", "runtime/topo", "collectives", "sim/place/bound.c", "runtime/base/rng.c", "runtime/base/words.c"] + [
-    f"detect/{name}.c" for name in ("agreement", "contact", "detector", "events", "idset", "join", "ledger", "linkmap", "member", "patience", "quorum", "relays", "reports", "round", "status", "topology", "tree", "vote", "watch", "datagram")]
+    f"detect/{name}.c" for name in ("agreement", "contact", "detector", "events", "idset", "join", "ledger", "linkmap", "member", "patience", "quorum", "relays", "reports", "wave", "status", "topology", "tree", "vote", "watch", "datagram")]
 PURE_CALLS = re.compile(
     "malloc|calloc|realloc|free|mem(cpy|move|set|cmp|r?chr)|str[a-z]+|v?snprintf|sscanf|sigabbrev_np|to(lower|upper)|qsort(_r)?|bsearch|abs|labs"
     "|__assert_fail|abort|sqrt|pow|log|log2|exp|floor|ceil|round|lround|fabs|hypot"
@@ -60,7 +60,7 @@ PURE_CALLS = re.compile(
 # What else a pure folder or source may call.
 ALSO = {
     "pm": re.compile("pm_(alloc|strdup|printf)|bytes_.*"),  # memory; without any the program ends
-    "pm/wire/link.c": re.compile("fault_(armed|pass)"),  # a point of the schedule
+    "pm/wire/dialogue.c": re.compile("fault_(armed|pass)"),  # a point of the schedule
     "pm/pmi": re.compile("json_.*"),  # tables in memory
     "pm/run/hosts.c": re.compile("inet_pton"),  # text to bytes
     "runtime/net/sealed/sealed_box.c": re.compile("crypto_.*|sodium_.*"),

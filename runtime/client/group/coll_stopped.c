@@ -5,7 +5,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/log.h"
 #include "runtime/client/client.h"
-#include "runtime/client/stream/link.h"
+#include "runtime/client/stream/connection.h"
 
 static int node_of(const struct client *c, int rank)
 {
@@ -126,7 +126,7 @@ void coll_ask_about(struct keel_group *g, bool due, uint64_t now)
         int member = r->done ? -1 : engine_waits_for(g->engine, r->seq);
         int node = member < 0 ? -1 : node_of(c, group_rank(g->ranks, member));
         if (node >= 0 && due)
-            link_ask_agent(c, node, now);
+            connection_ask_agent(c, node, now);
         if (member >= 0 && !r->stalled)
             look_after(g, r, member, due, now);
     }

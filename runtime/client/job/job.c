@@ -19,7 +19,7 @@
 #include "runtime/client/job/channel.h"
 #include "runtime/client/job/ending.h"
 #include "runtime/client/job/enter.h"
-#include "runtime/client/job/join.h"
+#include "runtime/client/job/bootstrap.h"
 #include "runtime/client/job/needs.h"
 #include "runtime/client/job/notify.h"
 #include "runtime/client/job/process.h"
@@ -149,11 +149,11 @@ static keel_status init_over(const struct keel_exchange *e)
     log_init("keel");
     if (e->rank == 0)
         log_check_level(); /* as keelrun does, where there is one */
-    keel_status status = join_job(e, &fd);
+    keel_status status = bootstrap_job(e, &fd);
     if (status != KEEL_OK)
         return status;
     status = begin(fd);
-    return status == KEEL_OK && !join_hold() ? KEEL_ERR_AGENT_GONE : status;
+    return status == KEEL_OK && !bootstrap_hold() ? KEEL_ERR_AGENT_GONE : status;
 }
 
 KEEL_EXPORT keel_status keel_init(void)
@@ -203,14 +203,14 @@ keel_status call_finalize(void)
     notify_fini();
     keel_status status = client_leave(&process_client);
     client_lock(&process_client);
-    struct tp *net = process_client.left ? process_client.links.net : NULL, *shm = process_client.links.shm,
+    struct tp *net = process_client.left ? process_client.connections.net : NULL, *shm = process_client.connections.shm,
               *direct = process_client.direct.tp;
     if (net) /* this thread's to close: nobody looks there any more */
-        process_client.links.net = process_client.links.shm = NULL;
+        process_client.connections.net = process_client.connections.shm = NULL;
     pthread_mutex_unlock(&process_client.lock);
     if (!net)
         return status;
-    join_release();
+    bootstrap_release();
     if (direct != net)
         direct->table->close(direct);
     net->table->close(net);

@@ -16,7 +16,7 @@
 #include "runtime/client/api/public_int.h"
 #include "runtime/client/job/channel.h"
 #include "runtime/client/job/environment.h"
-#include "runtime/client/job/join.h"
+#include "runtime/client/job/bootstrap.h"
 #include "runtime/client/job/process.h"
 #include "runtime/client/op/handle.h"
 #include "runtime/net/sealed/sealed.h"
@@ -110,7 +110,7 @@ keel_status welcome_accept(const struct control_welcome *w, const int *fds)
     char who[32];
     snprintf(who, sizeof who, "rank %d", w->rank);
     log_init(who);
-    if (!join_is()) /* else it has been */
+    if (!bootstrap_is()) /* else it has been */
         fault_init(w->node, w->rank, w->incarnation);
     handle_is_watched = env_is_valgrind();
     const struct page *page = NULL;
@@ -131,14 +131,14 @@ keel_status welcome_accept(const struct control_welcome *w, const int *fds)
         close_transports(net, shm, between);
         return status;
     }
-    process_client.links.bytewise = w->secure || strcmp(w->provider, "verbs") != 0;
+    process_client.connections.bytewise = w->secure || strcmp(w->provider, "verbs") != 0;
     direct_over(&process_client, between);
     process_client.timeout_ns = env_number("KEEL_TIMEOUT_MS", channel_patience_ms(page)) * KEEL_NS_PER_MS;
     process_client.looks.short_ns = env_number("KEEL_SPIN_US", SPIN_US_DEFAULT) * KEEL_NS_PER_US;
     if (!getenv("KEEL_SPIN_US") && has_room(&process_client, w))
         process_client.looks.long_ns = SPIN_LONG_US * KEEL_NS_PER_US;
     struct tp_ep *own;
-    status = tp_shm_attach(shm, fds + 2, client_own_link(&process_client), &own);
+    status = tp_shm_attach(shm, fds + 2, client_own_connection(&process_client), &own);
     if (status == KEEL_OK)
         client_attach(&process_client, own);
     if (status == KEEL_OK)

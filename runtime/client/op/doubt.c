@@ -25,7 +25,7 @@ void doubt_give_up(struct op *op)
     int which = c->doubts.given_up[0].any;
     struct given_up *g = &c->doubts.given_up[which];
     for (int i = 0; i < op->held.notes; i++)
-        link_note_give_up(&c->links.of[op->held.note[i].node], op->held.note[i].note, which);
+        connection_note_give_up(&c->connections.of[op->held.note[i].node], op->held.note[i].note, which);
     g->any = true;
     g->number = c->doubts.behind;
     if (op->held.intent >= 0)
@@ -57,7 +57,7 @@ static void first_taken_up(struct client *c)
 {
     const struct given_up *g = &c->doubts.given_up[0];
     for (int m = 0; m < (int)c->page->members; m++)
-        link_notes_taken_up(c, &c->links.of[m]);
+        connection_notes_taken_up(c, &c->connections.of[m]);
     for (int i = 0; i < INTENT_MAX; i++)
         if (g->intents >> i & 1)
             atomic_store_explicit(&c->intents->entry[i].active, 0, memory_order_release);

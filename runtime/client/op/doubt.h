@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "runtime/client/stream/link.h"
+#include "runtime/client/stream/connection.h"
 
 struct client;
 struct op;

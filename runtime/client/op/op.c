@@ -21,7 +21,7 @@
 #include "runtime/client/op/op_int.h"
 #include "runtime/client/op/packed.h"
 #include "runtime/client/segment/segment.h"
-#include "runtime/client/stream/link.h"
+#include "runtime/client/stream/connection.h"
 
 enum {
     RETRY_FIRST_NS = 20000,
@@ -137,7 +137,7 @@ void op_fail(struct op *op, keel_status status)
     if (op->out.accesses) {
         op->status = status; /* finished when they have ended */
         for (struct piece *p = op->out.pieces; p; p = p->sibling)
-            link_drop(c, p->node);
+            connection_drop(c, p->node);
         return;
     }
     if (status != KEEL_ERR_DATA_LOST && status != KEEL_OK && status != KEEL_ERR_NOMEM) { /* then nothing was done */
@@ -220,7 +220,7 @@ static bool plan(struct op *op, uint64_t now)
                             .strong = op->strong,
                             .in_task = op->of_task.is,
                             .packed = op->packed != NULL,
-                            .bytewise = c->links.bytewise,
+                            .bytewise = c->connections.bytewise,
                             .self = c->node};
     hold_large_end(op);
     op->replan = false;

@@ -148,8 +148,8 @@ void op_later(struct op *op, uint64_t now);
 /* Is it a get from a node in doubt that another copy can serve? It is planned again, unless a remote read is on its way. */
 bool op_turns_away(struct op *op);
 void op_serve(struct client *c, uint64_t now); /* those that wait for what was given back */
-void op_link_lost(struct client *c, int node);
-void op_link_up(struct client *c, int node);
+void op_connection_lost(struct client *c, int node);
+void op_connection_up(struct client *c, int node);
 void op_answered(struct client *c, const struct wire *w, const void *body, size_t len, uint64_t now);
 void op_access_done(struct piece *p, keel_status status);
 /* The node whose answer is missing, or to which there was no way; -1: it had no plan, or it was not its turn. (progress.c) */

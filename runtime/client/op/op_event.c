@@ -121,7 +121,7 @@ static void ask_primaries_again(struct client *c)
             }
 }
 
-void op_link_up(struct client *c, int node)
+void op_connection_up(struct client *c, int node)
 {
     note_clear_again(c, node);
     if (node == c->node)
@@ -130,7 +130,7 @@ void op_link_up(struct client *c, int node)
 }
 
 /* The connection to node is gone: its messages are lost, its accesses have had their events. */
-void op_link_lost(struct client *c, int node)
+void op_connection_lost(struct client *c, int node)
 {
     for (struct op *op = c->ops.active; op; op = op->next)
         for (struct piece *p = op->out.pieces, *next; p; p = next) {

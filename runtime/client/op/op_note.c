@@ -3,7 +3,7 @@
 #include "runtime/client/client.h"
 #include "runtime/client/op/op_int.h"
 #include "runtime/client/segment/segment.h"
-#include "runtime/client/stream/link.h"
+#include "runtime/client/stream/connection.h"
 #include "runtime/wire/intent.h"
 
 /* Each leg has its share: one that is ahead must not take what another needs to come after it, for the notes of a piece
@@ -26,7 +26,7 @@ int note_take(struct op *op, int node, const struct stripe_piece *part)
             op->held.note[i].clearing = 0;
             return op->held.note[i].note;
         }
-    int note = note_has_room(op, node) ? link_note_take(&op->client->links.of[node]) : -1;
+    int note = note_has_room(op, node) ? connection_note_take(&op->client->connections.of[node]) : -1;
     if (note >= 0)
         op->held.note[op->held.notes++] =
             (struct held_note){.node = (int16_t)node, .note = (int16_t)note, .offset = part->offset, .len = part->len};
@@ -35,14 +35,14 @@ int note_take(struct op *op, int node, const struct stripe_piece *part)
 
 static void note_free(struct op *op, int i)
 {
-    link_note_free(op->client, &op->client->links.of[op->held.note[i].node], op->held.note[i].note);
+    connection_note_free(op->client, &op->client->connections.of[op->held.note[i].node], op->held.note[i].note);
     op->held.note[i] = op->held.note[--op->held.notes];
 }
 
 /* If the connection breaks: again on the next one. */
 static void tell_clear(const struct op *op, const struct held_note *n)
 {
-    const struct link *l = &op->client->links.of[n->node];
+    const struct connection *l = &op->client->connections.of[n->node];
     struct wire w;
     msg_intent_encode(
         &(struct msg_intent){
@@ -78,7 +78,7 @@ bool note_all_given_back(struct op *op, uint64_t now)
             continue;
         }
         note_give_back(op, i);
-        (void)link_up(op->client, node, now);
+        (void)connection_up(op->client, node, now);
     }
     return !op->held.announced || op->held.notes == 0;
 }

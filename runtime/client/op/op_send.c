@@ -5,7 +5,7 @@
 #include "runtime/client/op/packed.h"
 #include "runtime/client/op/task.h"
 #include "runtime/client/segment/segment.h"
-#include "runtime/client/stream/link.h"
+#include "runtime/client/stream/connection.h"
 #include "runtime/wire/acc.h"
 #include "runtime/wire/get.h"
 #include "runtime/wire/intent.h"
@@ -217,7 +217,7 @@ void op_post(struct op *op, int leg, uint64_t now)
     unsigned n = in_flight(op, leg);
     if (n >= l->window)
         return;
-    struct tp_ep *ep = link_up(op->client, l->node, now);
+    struct tp_ep *ep = connection_up(op->client, l->node, now);
     if (!ep || (unsent && !send_again(op, ep)))
         return;
     for (n = in_flight(op, leg); !op->finished && !op->replan && l->posted < op->len && n < l->window; n++)

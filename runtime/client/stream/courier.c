@@ -7,7 +7,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/fault.h"
 #include "runtime/client/stream/courier_int.h"
-#include "runtime/client/stream/link.h"
+#include "runtime/client/stream/connection.h"
 #include "runtime/wire/parcel.h"
 
 /* A place in the hall, or the connection to the rank, or to the agent of its node. */
@@ -26,7 +26,7 @@ static bool path_to(struct client *c, int rank, uint64_t now, struct path *path)
     if (courier_stream(c, rank)->direct)
         path->ep = direct_up(c, rank);
     else
-        path->ep = node >= 0 ? link_up(c, node, now) : NULL;
+        path->ep = node >= 0 ? connection_up(c, node, now) : NULL;
     if (!path->ep)
         coll_wake_at(c, now + COURIER_RETRY_FIRST_NS);
     return path->ep != NULL;
@@ -310,7 +310,7 @@ void courier_acknowledge(struct client *c, int rank, uint64_t now)
 
 void courier_wake(struct client *c, int rank)
 {
-    struct path path = {-1, client_own_link(c)->way.ep};
+    struct path path = {-1, client_own_connection(c)->way.ep};
     struct msg_parcel nothing = {0};
     if (path.ep)
         (void)post(c, rank, &path, &nothing, NULL, 0, NULL, 0);

@@ -95,8 +95,8 @@ void courier_drop(struct client *c, const struct keel_group *group, uint64_t seq
 /* What the ranks were sent of that call has arrived, and whatever was sent to them before it: it is known otherwise than by their acknowledgements. */
 void courier_arrived(struct client *c, const struct keel_group *group, uint64_t seq, uint64_t now);
 void courier_receive(struct client *c, const struct wire *w, const void *body, size_t len, uint64_t now);
-void courier_link_up(struct client *c, int node, uint64_t now);
-void courier_link_lost(struct client *c, int node);
+void courier_connection_up(struct client *c, int node, uint64_t now);
+void courier_connection_lost(struct client *c, int node);
 void courier_direct_up(struct client *c, int rank, uint64_t now);
 void courier_direct_lost(struct client *c, int rank);
 /* This process leaves, and what it has sent to ranks that are not looking leaves with its sockets: the agents take that over. Then

@@ -4,7 +4,7 @@
 
 #include "collectives/group.h"
 #include "runtime/client/stream/courier_int.h"
-#include "runtime/client/stream/link.h"
+#include "runtime/client/stream/connection.h"
 #include "runtime/client/stream/mail.h"
 #include "runtime/wire/kinds.h"
 #include "runtime/wire/parcel.h"
@@ -20,7 +20,7 @@ static bool tell_refused(struct client *c, int rank, uint64_t life, uint64_t now
     int node = courier_node_of(c, rank);
     struct tp_ep *ep = s->direct ? direct_up(c, rank) : NULL;
     if (!ep)
-        ep = node >= 0 ? link_up(c, node, now) : NULL;
+        ep = node >= 0 ? connection_up(c, node, now) : NULL;
     struct wire back;
     msg_parcel_back_encode(&(struct msg_parcel){.sender = client_life(c),
                                                 .receiver = life_of(rank, (uint32_t)(life - 1)),

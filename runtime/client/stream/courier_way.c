@@ -2,9 +2,9 @@
 #include <stdlib.h>
 
 #include "runtime/client/stream/courier_int.h"
-#include "runtime/client/stream/link.h"
+#include "runtime/client/stream/connection.h"
 
-void courier_link_up(struct client *c, int node, uint64_t now)
+void courier_connection_up(struct client *c, int node, uint64_t now)
 {
     for (int r = 0; r < c->size; r++) {
         struct stream *s = courier_stream(c, r);
@@ -21,7 +21,7 @@ void courier_link_up(struct client *c, int node, uint64_t now)
 }
 
 /* With the connection to the own agent whatever others had sent this way may be lost: pieces, acknowledgements, refusals. They do not know. */
-void courier_link_lost(struct client *c, int node)
+void courier_connection_lost(struct client *c, int node)
 {
     bool own = node == c->node;
     for (int r = 0; r < c->size; r++) {
@@ -154,5 +154,5 @@ bool courier_lacks_connection(const struct client *c, int rank)
     const struct stream *s = &c->coll.stream[rank];
     int node = courier_node_of(c, rank);
     return c->coll.life[rank].life && courier_may_send(s) && hall_place(c, rank) < 0 && !s->direct &&
-           !(node >= 0 && c->links.of[node].way.state == WAY_UP);
+           !(node >= 0 && c->connections.of[node].way.state == WAY_UP);
 }

@@ -8,17 +8,17 @@
 #include "runtime/base/log.h"
 #include "runtime/net/hello.h"
 #include "runtime/client/client.h"
-#include "runtime/client/stream/link.h"
+#include "runtime/client/stream/connection.h"
 #include "runtime/wire/parcel.h"
 
 #define FIRST_NS KEEL_NS_PER_MS
 #define MAX_NS KEEL_NS_PER_S
 
 struct direct {
-    struct link link;    /* first: what its endpoints know */
-    struct tp_addr addr; /* where it listens */
-    bool known;          /* that is */
-    bool told;           /* where we do, it was */
+    struct connection link; /* first: what its endpoints know */
+    struct tp_addr addr;    /* where it listens */
+    bool known;             /* that is */
+    bool told;              /* where we do, it was */
     bool up;
     uint64_t heard; /* the newest of its attempts */
 };
@@ -32,13 +32,13 @@ static int place_of(int rank)
 static size_t make_hello(void *user, const struct way *w, uint8_t *out)
 {
     const struct client *c = user;
-    return link_hello(c, w, c->coll.life[-1 - w->key.node].life - 1, out);
+    return connection_hello(c, w, c->coll.life[-1 - w->key.node].life - 1, out);
 }
 
 bool direct_init(struct client *c)
 {
-    c->direct = (struct directs){.tp = c->links.net,
-                                 .ways = {.tp = c->links.net,
+    c->direct = (struct directs){.tp = c->connections.net,
+                                 .ways = {.tp = c->connections.net,
                                           .first_ns = FIRST_NS,
                                           .max_ns = MAX_NS,
                                           .hello = make_hello,
@@ -77,7 +77,7 @@ static struct direct *get(struct client *c, int rank)
     struct direct *d = c->direct.of[rank];
     if (d || c->direct.n == DIRECT_MAX || !listens(c) || !(d = calloc(1, sizeof *d)))
         return d;
-    d->link = (struct link){.client = c, .node = -1, .rank = rank};
+    d->link = (struct connection){.client = c, .node = -1, .rank = rank};
     way_init(&d->link.way, &c->direct.ways, way_direct(place_of(rank)));
     c->direct.of[rank] = d;
     c->direct.n++;
@@ -191,7 +191,7 @@ static void take(struct client *c, const struct direct *d, const struct tp_event
     courier_receive(c, &w, (const uint8_t *)e->data + sizeof w, e->len - sizeof w, now);
 }
 
-void direct_event(struct link *l, const struct tp_event *e, uint64_t now)
+void direct_event(struct connection *l, const struct tp_event *e, uint64_t now)
 {
     struct direct *d = (struct direct *)l;
     struct client *c = l->client;

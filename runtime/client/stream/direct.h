@@ -18,7 +18,7 @@ enum { DIRECT_MAX = 64 }; /* of a process, over its life; other ranks are reache
 
 struct client;
 struct direct;
-struct link;
+struct connection;
 
 struct directs {
     struct tp *tp;
@@ -42,7 +42,7 @@ void direct_told(struct client *c, int from, const void *data, size_t len, uint6
 /* Somebody connects to us: TP_CONNREQ. */
 void direct_asked(struct client *c, const struct tp_event *e, uint64_t now);
 /* Of a connection whose link has a rank. */
-void direct_event(struct link *l, const struct tp_event *e, uint64_t now);
+void direct_event(struct connection *l, const struct tp_event *e, uint64_t now);
 /* NULL: none is up. */
 struct tp_ep *direct_up(const struct client *c, int rank);
 /* What a view says: that life of the rank is over. */

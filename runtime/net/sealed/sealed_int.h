@@ -24,12 +24,12 @@ struct head {
     uint64_t id; /* of the write or read */
 };
 /* Follows in FRAME_WRITE and FRAME_READ (where it writes, or reads), and FRAME_PART (offset in the read). */
-struct place {
+struct remote_range {
     uint64_t key, offset, len;
 };
 static_assert(BOX_GREETING <= TP_CONNECT_MAX - TP_HELLO_MAX, "a greeting fits");
 static_assert(sizeof(struct head) + BOX_TAG <= TP_FRAME_MAX - TP_BULK_MAX, "a message fits");
-static_assert(sizeof(struct head) + sizeof(struct place) + PIECE + BOX_TAG <= TP_FRAME_MAX, "a piece fits");
+static_assert(sizeof(struct head) + sizeof(struct remote_range) + PIECE + BOX_TAG <= TP_FRAME_MAX, "a piece fits");
 
 /* An event that waits for the next poll. */
 struct told {
@@ -47,7 +47,7 @@ struct job {
     struct tp_op *op;
     uint8_t *memory; /* the caller's, a region's, or bytes */
     size_t len, at;
-    struct place place;
+    struct remote_range place;
     uint64_t id;
     struct told told;
     uint8_t bytes[]; /* of a message without op */

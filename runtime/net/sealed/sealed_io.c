@@ -81,7 +81,7 @@ static void add_piece(struct frame *f, struct job *job, bool part)
 {
     size_t n = piece_of(job);
     struct head head = {.type = (uint32_t)job->type, .id = job->id, .last = job->at + n == job->len};
-    struct place place = {.key = job->place.key, .offset = (part ? 0 : job->place.offset) + job->at, .len = n};
+    struct remote_range place = {.key = job->place.key, .offset = (part ? 0 : job->place.offset) + job->at, .len = n};
     frame_add(f, &head, sizeof head);
     frame_add(f, &place, sizeof place);
     frame_add(f, job->memory + job->at, n);
@@ -240,7 +240,7 @@ bool sealed_moved(const struct tp_ep *tp_ep, struct tp_moved *moved)
 }
 
 static keel_status post_access(struct tp_ep *tp_ep, enum frame_type type, const void *memory, size_t len,
-                               struct place place, struct tp_op *op)
+                               struct remote_range place, struct tp_op *op)
 {
     struct sealed_ep *ep = (struct sealed_ep *)tp_ep;
     if (ep->state != EP_UP)
@@ -258,10 +258,10 @@ static keel_status post_access(struct tp_ep *tp_ep, enum frame_type type, const 
 
 keel_status sealed_write(struct tp_ep *ep, const void *src, size_t len, uint64_t key, uint64_t offset, struct tp_op *op)
 {
-    return post_access(ep, FRAME_WRITE, src, len, (struct place){key, offset, len}, op);
+    return post_access(ep, FRAME_WRITE, src, len, (struct remote_range){key, offset, len}, op);
 }
 
 keel_status sealed_read(struct tp_ep *ep, void *dst, size_t len, uint64_t key, uint64_t offset, struct tp_op *op)
 {
-    return post_access(ep, FRAME_READ, dst, len, (struct place){key, offset, len}, op);
+    return post_access(ep, FRAME_READ, dst, len, (struct remote_range){key, offset, len}, op);
 }

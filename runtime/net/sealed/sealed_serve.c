@@ -49,7 +49,7 @@ void sealed_unreg(struct tp *base, uint64_t key)
         }
 }
 
-static uint8_t *reach(struct sealed_tp *tp, const struct place *place)
+static uint8_t *reach(struct sealed_tp *tp, const struct remote_range *place)
 {
     struct region *region;
     LIST_FOREACH(region, &tp->regions, link)
@@ -60,8 +60,8 @@ static uint8_t *reach(struct sealed_tp *tp, const struct place *place)
     return NULL;
 }
 
-static bool on_write(struct sealed_ep *ep, const struct head *head, const struct place *place, const uint8_t *data,
-                     size_t len)
+static bool on_write(struct sealed_ep *ep, const struct head *head, const struct remote_range *place,
+                     const uint8_t *data, size_t len)
 {
     uint8_t *to = reach(tp_of(&ep->base), place);
     if (!to || place->len != len)
@@ -79,7 +79,7 @@ static bool on_write(struct sealed_ep *ep, const struct head *head, const struct
     return true;
 }
 
-static bool on_read(struct sealed_ep *ep, const struct head *head, const struct place *place)
+static bool on_read(struct sealed_ep *ep, const struct head *head, const struct remote_range *place)
 {
     uint8_t *from = reach(tp_of(&ep->base), place);
     if (!from)
@@ -113,7 +113,7 @@ static int job_done(struct sealed_ep *ep, struct job *job, struct tp_event *even
     return 1;
 }
 
-static int on_part(struct sealed_ep *ep, const struct head *head, const struct place *place, const uint8_t *data,
+static int on_part(struct sealed_ep *ep, const struct head *head, const struct remote_range *place, const uint8_t *data,
                    size_t len, struct tp_event *event)
 {
     struct job *job = asked(ep, FRAME_READ, head->id);
@@ -130,7 +130,7 @@ static int on_part(struct sealed_ep *ep, const struct head *head, const struct p
 static int on_frame(struct sealed_ep *ep, const uint8_t *text, size_t len, struct tp_event *event)
 {
     struct head head;
-    struct place place = {0};
+    struct remote_range place = {0};
     if (len < sizeof head)
         return sealed_garbled(ep, "a frame without a head");
     memcpy(&head, text, sizeof head);

@@ -2,7 +2,7 @@
 #include "runtime/agent/ranks.h"
 #include "runtime/wire/complete.h"
 #include "runtime/client/segment/segment.h"
-#include "runtime/client/stream/link.h"
+#include "runtime/client/stream/connection.h"
 #include "tests/sim/data/world.h"
 
 static void dump_op(struct world *w, const struct op *op)
@@ -18,7 +18,7 @@ static void dump_op(struct world *w, const struct op *op)
               (unsigned long long)op->route.tag, (unsigned long long)page_tag(c->page, op->copyset),
               (long long)((c->progress.lived_ns - op->times.started) / MS));
     for (int leg = 0; leg < op->plan.legs; leg++) {
-        const struct link *l = &c->links.of[op->plan.leg[leg].node];
+        const struct connection *l = &c->connections.of[op->plan.leg[leg].node];
         world_say(w, "    leg to node %d: %llu posted, %llu done; link is %s", l->node,
                   (unsigned long long)op->plan.leg[leg].posted, (unsigned long long)op->plan.leg[leg].done,
                   l->way.state == WAY_UP     ? "up"

@@ -171,10 +171,10 @@ static void runner_main(void *user)
     }
     r->client.timeout_ns = w->setup.timeout_ns;
     r->client.looks.short_ns = sched_chance(&w->sched, 0.5) ? 0 : 2 * US;
-    r->own->user = client_own_link(&r->client);
+    r->own->user = client_own_connection(&r->client);
     r->client.looks.once = true;
     r->turn_ns = sched_chance(&w->sched, 0.25) ? 500 : sched_between(&w->sched, 500, 4 * US);
-    r->client.links.bytewise = sched_chance(&w->sched, 0.5);
+    r->client.connections.bytewise = sched_chance(&w->sched, 0.5);
     client_attach(&r->client, r->own);
     hall_attach(&r->client, r->node->hall);
     r->client.ready = true;

@@ -219,7 +219,7 @@ RULES = [
          "    repair_forget_doubt(&a->repairs, c->life, m);", "    (void)repair_forget_doubt, (void)a;"),
     rule("R6", "a copy counts when all was sent, whether there was memory for it or not", AGENT + "repair_fill.c",
          "!(r->fill[i].sent && r->fill[i].here)", "!r->fill[i].sent"),
-    rule("R18", "an answer that does not come is not asked for again", CLIENT + "stream/link.c",
+    rule("R18", "an answer that does not come is not asked for again", CLIENT + "stream/connection.c",
          "    bool drop = l->way.state == WAY_UP ? is_still(c, l, still) :", "    bool drop = l->way.state == WAY_UP ? is_still(c, l, still) && false :"),
     rule("R19", "a get around a silent node reads a copy that is being filled", WIRE + "page.h",
          "r->copies < 2 || r->lost || route_mode(r->tag) != ROUTE_DIRECT ||", "r->copies < 2 || r->lost ||"),

@@ -134,7 +134,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 static void print_kinds(const struct outcome *o)
 {
-    static const char *const names[SCALE_TYPES] = {"",     "ping",   "pong",  "vote?", "vote", "round", "ack",
+    static const char *const names[SCALE_TYPES] = {"",     "ping",   "pong",  "vote?", "vote", "wave", "ack",
                                                    "nack", "report", "fetch", "log",   "dead", "link"};
     for (int i = 0; i < SCALE_TYPES; i++)
         if (o->by_type[i])

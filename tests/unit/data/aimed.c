@@ -85,7 +85,7 @@ void client_open(void)
     c.ready = true;
     c.timeout_ns = 30000000000ull;
     for (int k = 0; k < 4; k++)
-        c.links.of[k].way.attempts = 1000;
+        c.connections.of[k].way.attempts = 1000;
     shadow = segment_attach(&c, SEG_SHADOW, SEG_BYTES, KEEL_REDUNDANCY_SHADOW);
     triple = segment_attach(&c, SEG_TRIPLE, SEG_BYTES, KEEL_REDUNDANCY_TRIPLE);
     tell_fails = false;

@@ -16,7 +16,7 @@
 #include "runtime/net/hello.h"
 #include "runtime/client/client.h"
 #include "runtime/client/progress.h"
-#include "runtime/client/stream/link.h"
+#include "runtime/client/stream/connection.h"
 #include "runtime/client/stream/mail.h"
 #include "runtime/wire/parcel.h"
 
@@ -155,7 +155,7 @@ static inline int lossy_poll(struct tp *tp, struct tp_event *e, int max)
     int n = tp_mem.poll(tp, e, max), kept = 0;
     bool deaf = tp == rank[0].net ? rank[0].deaf : rank[1].deaf;
     for (int i = 0; i < n; i++) {
-        const struct link *l = e[i].type == TP_RECV ? tp_ep_user(e[i].ep) : NULL;
+        const struct connection *l = e[i].type == TP_RECV ? tp_ep_user(e[i].ep) : NULL;
         if (l && l->rank >= 0)
             check_parcel(&e[i]);
         arrived += l && l->rank >= 0;
@@ -168,7 +168,7 @@ static inline int lossy_poll(struct tp *tp, struct tp_event *e, int max)
 
 static inline bool lossy_room(const struct tp_ep *ep)
 {
-    const struct link *l = tp_ep_user(ep);
+    const struct connection *l = tp_ep_user(ep);
     return !crowded || l->rank < 0;
 }
 
@@ -211,9 +211,9 @@ static inline void start(int r)
     assert_int_equal(client_init(&k->c, &env, &welcome, page, &k->intents, k->net, k->shm), KEEL_OK);
     k->c.env.user = k;
     struct tp_ep *own;
-    assert_int_equal(
-        k->shm->table->connect(k->shm, &page_node(page, r)->addr, &hello, sizeof hello, client_own_link(&k->c), &own),
-        KEEL_OK);
+    assert_int_equal(k->shm->table->connect(k->shm, &page_node(page, r)->addr, &hello, sizeof hello,
+                                            client_own_connection(&k->c), &own),
+                     KEEL_OK);
     struct tp_event e[4];
     while (!k->own)
         agents_turn();

@@ -34,7 +34,7 @@ static void test_aimed_put_waiting_in_line_is_planned_again(void **state)
     assert_int_equal(rma_start(&c, OP_PUT, triple, 3, 0, big, NULL, sizeof big, &h), KEEL_OK);
     turns(5);
     tp_disconnect(
-        c.links.of[1].way.ep); /* killed: the kernel resets its connections, and the view comes a little later */
+        c.connections.of[1].way.ep); /* killed: the kernel resets its connections, and the view comes a little later */
     turns(30);
     struct view_event e = {.type = VIEW_NODE_DEAD, .a = 1};
     change(&e, 1);
@@ -51,7 +51,7 @@ static void puts_before_there_is_a_connection(int n, int every)
     enum { PUTS = INTENT_MAX + 40 };
     static keel_handle h[PUTS];
     client_open();
-    assert_int_not_equal(c.links.of[0].way.state, WAY_UP);
+    assert_int_not_equal(c.connections.of[0].way.state, WAY_UP);
     for (int i = 0; i < n && i < PUTS; i++) {
         uint64_t len = i % every ? 8 : sizeof big;
         h[i] = (keel_handle){{0}};
@@ -92,7 +92,7 @@ static void test_aimed_put_goes_on_after_a_break(void **state)
     turns(2);
     w.node[1].still = true; /* slow for a moment */
     turns(10);
-    tp_disconnect(c.links.of[1].way.ep);
+    tp_disconnect(c.connections.of[1].way.ep);
     turns(1);
     w.node[1].still = false;
     turns(20000);
@@ -112,7 +112,7 @@ static void test_aimed_note_of_a_dead_copy_does_not_count(void **state)
     assert_int_equal(rma_start(&c, OP_PUT, shadow, 1, 0, &one, NULL, 8, &warm), KEEL_OK); /* links to 0, 1, 2 */
     turns(20);
     one = 2;
-    c.links.of[0].way.state = WAY_CONNECTING; /* the path from here to node 0 is broken for a while */
+    c.connections.of[0].way.state = WAY_CONNECTING; /* the path from here to node 0 is broken for a while */
     assert_int_equal(rma_start(&c, OP_PUT, shadow, 0, 64, &one, NULL, 8, &h), KEEL_OK);
     turns(5); /* node 1 has answered */
     assert_int_equal(word_at(1, SEG_SHADOW, 0, 64), 2);
@@ -123,8 +123,8 @@ static void test_aimed_note_of_a_dead_copy_does_not_count(void **state)
     const struct view_copyset *g = copyset_at(0, SEG_SHADOW, 0);
     int other = g->copy[1].node;
     assert_int_equal(other, 2);
-    w.node[2].still = true;           /* slow */
-    c.links.of[0].way.state = WAY_UP; /* the path works again */
+    w.node[2].still = true;                 /* slow */
+    c.connections.of[0].way.state = WAY_UP; /* the path works again */
     turns(50);
     print_message("pending %d notes %d word at 0: %ld, at the other: %ld\n", (int)h.opaque[0], c.ops.active->held.notes,
                   (long)word_at(0, SEG_SHADOW, 0, 64), (long)word_at(other, SEG_SHADOW, 0, 64));
@@ -232,7 +232,7 @@ static int held(void)
     int n = (int)atomic_load(&intents.open);
     for (int m = 0; m < (int)c.page->members; m++)
         for (int i = 0; i < NOTES_MAX / 64; i++)
-            n += __builtin_popcountll(c.links.of[m].notes[i]);
+            n += __builtin_popcountll(c.connections.of[m].notes[i]);
     return n;
 }
 
@@ -355,7 +355,7 @@ static void test_aimed_notes_of_chunks_are_cleared_after_a_break(void **state)
     assert_int_equal(rma_start(&c, OP_PUT, shadow, 0, 0, big, NULL, sizeof big, &h), KEEL_OK);
     w.node[1].still = true;
     turns(1); /* announced; whole at node 0, on its way to node 1 */
-    tp_disconnect(c.links.of[1].way.ep);
+    tp_disconnect(c.connections.of[1].way.ep);
     w.node[1].still = false;
     turns(2000);
     assert_int_equal(h.opaque[0], 0);
@@ -392,9 +392,9 @@ static void test_aimed_put_is_complete_when_its_notes_are_cleared(void **state)
     w.node[1].still = true;
     w.node[0].still = false;
     turns(5); /* both are at node 0 */
-    tp_disconnect(c.links.of[0].way.ep);
+    tp_disconnect(c.connections.of[0].way.ep);
     turns(1);
-    c.links.of[0].way.retry_at = w.now + 100000000;
+    c.connections.of[0].way.retry_at = w.now + 100000000;
     w.node[1].still = false;
     turns(20);
     assert_int_equal(torn_notes(0), 1);
@@ -489,11 +489,11 @@ static void test_aimed_who_has_begun_goes_before_who_waits(void **state)
     int64_t one = 1;
     assert_int_equal(rma_start(&c, OP_PUT, shadow, 0, 0, &one, NULL, 8, &warm), KEEL_OK); /* links to 0 and 1 are up */
     turns(20);
-    c.links.of[1].way.state = WAY_CONNECTING; /* the path to the second copy is broken */
+    c.connections.of[1].way.state = WAY_CONNECTING; /* the path to the second copy is broken */
     for (int i = 0; i < PUTS; i++)
         assert_int_equal(rma_start(&c, OP_PUT, shadow, 0, 8 * (size_t)i, &one, NULL, 8, &h[i]), KEEL_OK);
     turns(100); /* all notes of the first copy are taken, and some puts wait for one */
-    c.links.of[1].way.state = WAY_UP;
+    c.connections.of[1].way.state = WAY_UP;
     turns(500);
     for (int i = 0; i < PUTS; i++)
         assert_int_equal(h[i].opaque[0], 0);

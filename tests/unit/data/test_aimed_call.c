@@ -535,7 +535,7 @@ static void test_aimed_put_given_up_without_memory_gives_all_back(void **state)
     turns(50);
     assert_int_equal(atomic_load(&intents.open), 0);
     for (int node = 0; node < 4; node++)
-        assert_int_equal(c.links.of[node].notes[0] | c.links.of[node].notes[1], 0);
+        assert_int_equal(c.connections.of[node].notes[0] | c.connections.of[node].notes[1], 0);
     for (int i = 0; i < INTENT_MAX; i++)
         assert_int_equal(atomic_load(&intents.entry[i].active), 0);
 }

@@ -630,7 +630,7 @@ static void test_aimed_no_task_is_drawn_inside_a_task(void **state)
 static keel_status ring_send(struct tp_ep *ep, const void *header, size_t hlen, const void *body, size_t len,
                              struct tp_op *op)
 {
-    if (ep == c.links.of[3].way.ep && hlen + len > TP_SHM_MAX)
+    if (ep == c.connections.of[3].way.ep && hlen + len > TP_SHM_MAX)
         return KEEL_ERR_ARG;
     return tp_mem.send(ep, header, hlen, body, len, op);
 }
@@ -659,8 +659,8 @@ static void large_accumulate_goes_on_at_the_own_node(int slot, int deaths)
     for (int i = 0; i < deaths; i++) {
         int primary = copyset_at(3, SEG_SHADOW, slot)->copy[0].node;
         world_kill_node(primary);
-        if (c.links.of[primary].way.ep)
-            tp_disconnect(c.links.of[primary].way.ep);
+        if (c.connections.of[primary].way.ep)
+            tp_disconnect(c.connections.of[primary].way.ep);
         world_restore();
     }
     assert_int_equal(copyset_at(3, SEG_SHADOW, slot)->copy[0].node, 3);

@@ -27,7 +27,7 @@ static keel_status write_half(struct tp_ep *ep, const void *src, size_t len, uin
     int node = 0;
     if (halves.whole-- > 0)
         return tp_mem.write(ep, src, len, key, offset, op);
-    while (c.links.of[node].way.ep != ep)
+    while (c.connections.of[node].way.ep != ep)
         node++;
     memcpy(bytes_at(node, halves.seg, 0) + offset, src, 4);
     assert_true(halves.kept < HALVES_MAX);
@@ -106,7 +106,7 @@ static void cut_everywhere(void **state, uint32_t seg, int node, enum cut_end en
         int whole = 0;
         bool cut;
         do {
-            c.links.of ? client_close(state) : teardown(state);
+            c.connections.of ? client_close(state) : teardown(state);
             world_open(4, spares, spares ? VIEW_SUBSTITUTE : VIEW_DEGRADE);
             cut = cut_off(seg, whole, node, end, its_node);
             whole++;
@@ -161,8 +161,8 @@ static void test_aimed_put_through_the_primary_given_up_comes_before_later_ones(
     memset(big, 2, sizeof big);
     assert_int_equal(rma_start(&c, OP_PUT, triple, 2, 0, big, NULL, sizeof big, &h), KEEL_OK);
     turns(3);
-    tp_disconnect(c.links.of[0].way.ep);
-    tp_disconnect(c.links.of[2].way.ep);
+    tp_disconnect(c.connections.of[0].way.ep);
+    tp_disconnect(c.connections.of[2].way.ep);
     w.node[0].still = w.node[2].still = false;
     w.node[3].still = true;
     turns(60);

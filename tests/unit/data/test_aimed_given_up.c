@@ -95,13 +95,13 @@ static void one_after_the_other(void **state, uint32_t seg, int rank, enum write
     for (int node = 0; node < 4; node++)
         w.node[node].still = true;
     c.timeout_ns = 10000000;
-    c.links.bytewise = true; /* in a message */
+    c.connections.bytewise = true; /* in a message */
     start(first, s, rank, 77, 8, &h);
     turns(20);
     assert_true(is_over(&h));
     assert_int_equal((int64_t)h.opaque[1], KEEL_ERR_TIMEOUT);
     assert_int_equal(told, 1);
-    c.links.bytewise = false;
+    c.connections.bytewise = false;
     c.timeout_ns = 30000000000ull;
     start(then, s, rank, 3, len, &later);
     turns(20);
@@ -203,7 +203,7 @@ static void comes_late(void **state, uint32_t seg)
     none = segment_attach(&c, SEG_NONE, SEG_BYTES, KEEL_REDUNDANCY_NONE);
     struct proc *proc = client_proc();
     struct keel_segment *s = seg == SEG_NONE ? none : shadow;
-    c.links.bytewise = true;
+    c.connections.bytewise = true;
     start(PUT, s, 3, 2, 8, &h);
     settle(&h);
     start(PACKED_PUT, shadow, 2, 2, 8, &h); /* the agent here is connected */

@@ -151,7 +151,7 @@ static void test_aimed_packed_accumulate_that_is_repeated_counts_once(void **sta
             if (at[i].dies >= 0)
                 world_kill_node(at[i].dies);
             else
-                tp_disconnect(c.links.of[at[i].to->copy[0]].way.ep);
+                tp_disconnect(c.connections.of[at[i].to->copy[0]].way.ep);
             world_restore();
             turns(2000);
             assert_true(is_over(&h));

@@ -1,7 +1,7 @@
 /* What a rank does not take, and what is lost with its ring, comes again. */
 #include "tests/unit/data/direct_steps.h"
 #include "tests/unit/data/memory.h"
-#include "runtime/client/stream/link.h"
+#include "runtime/client/stream/connection.h"
 #include "runtime/client/stream/mail.h"
 #include "runtime/wire/parcel.h"
 
@@ -64,7 +64,7 @@ static void test_direct_refusal_that_is_lost_is_made_again(void **state)
         agents_turn();
     rank[1].asleep = true;
     ranks_turn();
-    assert_non_null(link_up(&rank[0].c, 1, now_ns));
+    assert_non_null(connection_up(&rank[0].c, 1, now_ns));
     rank[1].asleep = false;
     assert_true(looks_while_an_allocation_fails(1));
     assert_true(rank[0].c.coll.stream[1].refused);
@@ -82,7 +82,7 @@ static void lose_ring(int r)
     for (int i = 0; i < 10; i++)
         agents_turn();
     rank[r].own = ring;
-    tp_disconnect(client_own_link(&rank[r].c)->way.ep);
+    tp_disconnect(client_own_connection(&rank[r].c)->way.ep);
     for (int i = 0; i < 10; i++)
         agents_turn();
     assert_null(rank[r].own);
@@ -143,10 +143,10 @@ static void test_direct_refusal_is_made_again_whichever_way_the_stream_goes(void
 }
 
 /* Another process is that rank from here on. It knows no connection of the one before, which stays up in silence. */
-static struct link *begins_anew(int r)
+static struct connection *begins_anew(int r)
 {
     struct client *c = &rank[r].c;
-    struct link *before = (struct link *)c->direct.of[1 - r];
+    struct connection *before = (struct connection *)c->direct.of[1 - r];
     c->incarnation = 1;
     c->coll.life[r].life = c->coll.life[r].newest = 2;
     courier_reset(c, 1 - r);
@@ -202,7 +202,7 @@ static void test_direct_refusal_to_the_next_life_does_not_go_to_the_last_one(voi
 {
     (void)state;
     assert_true(rank[1].c.coll.stream[0].direct);
-    struct link *before = begins_anew(0);
+    struct connection *before = begins_anew(0);
     refuse_those_of_the_next_life(0);
     is_named(0);
     rank[0].asleep = false;
@@ -222,7 +222,7 @@ static void test_direct_refusal_to_the_last_life_replaces_none_to_the_next(void 
                         .raw.identity = 100,
                         .raw.step = PARCEL_MAIL};
     uint8_t bytes[100] = {0};
-    struct link *before = begins_anew(0);
+    struct connection *before = begins_anew(0);
     refuse_those_of_the_next_life(0);
     memory_fail_at(1);
     courier_receive(c, &late, bytes, sizeof bytes, now_ns);

@@ -64,8 +64,8 @@ static int set_up(void **state)
     assert_int_equal(tp_mem.open(&tp, &net), KEEL_OK);
     struct control_welcome welcome = {.rank = 3, .size = 4, .node = 3, .job = 1};
     assert_int_equal(client_init(&c, &env, &welcome, w.node[3].agent.page, &intents, net, shm), KEEL_OK);
-    client_own_link(&c)->way.state = WAY_CONNECTING; /* nothing goes over it here */
-    for (int i = 0; i < 4; i++) {                    /* a process for each rank, for the agent to look at */
+    client_own_connection(&c)->way.state = WAY_CONNECTING; /* nothing goes over it here */
+    for (int i = 0; i < 4; i++) {                          /* a process for each rank, for the agent to look at */
         struct proc *proc = ranks_started(&w.node[i].agent, 10 + i);
         proc->life.rank = i;
         answers[i] = true;

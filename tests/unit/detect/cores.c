@@ -84,7 +84,7 @@ static bool is_agreement(const void *data, size_t len)
     struct datagram msg;
     int left[DATAGRAM_LEFT_MAX];
     assert_true(datagram_decode(data, len, cores.n, &msg, left));
-    return msg.type == DATAGRAM_ROUND || msg.type == DATAGRAM_ACK || msg.type == DATAGRAM_NACK ||
+    return msg.type == DATAGRAM_WAVE || msg.type == DATAGRAM_ACK || msg.type == DATAGRAM_NACK ||
            msg.type == DATAGRAM_REPORT || msg.type == DATAGRAM_FETCH || msg.type == DATAGRAM_LOG ||
            msg.type == DATAGRAM_JOIN;
 }

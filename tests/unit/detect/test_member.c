@@ -45,9 +45,9 @@ static bool deaf[NODES_MAX];
 static bool lost[NODES_MAX][NODES_MAX]; /* what the first sends to the second */
 static uint64_t seed = 1;
 static int dark_ms;
-static bool stopped[NODES_MAX];       /* its host says so */
-static enum round_phase lose_answers; /* of this phase */
-static int lose_accept_but;           /* only this node gets ACCEPT; 0: all do */
+static bool stopped[NODES_MAX];      /* its host says so */
+static enum wave_phase lose_answers; /* of this phase */
+static int lose_accept_but;          /* only this node gets ACCEPT; 0: all do */
 static uint64_t now;
 
 static void on_send(void *user, int to, const void *data, size_t len)
@@ -60,7 +60,7 @@ static void on_send(void *user, int to, const void *data, size_t len)
         f->votes[msg.vote]++;
     if (cut[f->id] || cut[to] || lost[f->id][to] || (msg.type == DATAGRAM_ACK && msg.phase == lose_answers))
         return;
-    if (msg.type == DATAGRAM_ROUND && msg.phase == PHASE_ACCEPT && lose_accept_but && to != lose_accept_but)
+    if (msg.type == DATAGRAM_WAVE && msg.phase == PHASE_ACCEPT && lose_accept_but && to != lose_accept_but)
         return;
     queue[tail % QUEUE].from = f->id;
     queue[tail % QUEUE].to = to;

@@ -12,7 +12,7 @@
 
 static struct datagram full_round(struct rng *r, int n, const int *left, int n_left)
 {
-    struct datagram m = {.type = DATAGRAM_ROUND,
+    struct datagram m = {.type = DATAGRAM_WAVE,
                          .flags = DATAGRAM_DIRECT,
                          .src = 1,
                          .dst = n - 1,
@@ -34,7 +34,7 @@ static struct datagram full_round(struct rng *r, int n, const int *left, int n_l
     return m;
 }
 
-static void test_wire_largest_round_fits_and_returns(void **state)
+static void test_wire_largest_wave_fits_and_returns(void **state)
 {
     (void)state;
     struct rng r;
@@ -259,7 +259,7 @@ static void test_window_takes_each_number_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_wire_largest_round_fits_and_returns),
+        cmocka_unit_test(test_wire_largest_wave_fits_and_returns),
         cmocka_unit_test(test_wire_deaths_of_neighbours_share_an_entry),
         cmocka_unit_test(test_wire_event_out_of_range_is_refused),
         cmocka_unit_test(test_wire_damaged_message_stays_in_range),

@@ -2,14 +2,14 @@
 #include "tests/unit/topo/testlib.h"
 
 #include "runtime/topo/balance.h"
-#include "runtime/topo/repair.h"
+#include "runtime/topo/remap.h"
 #include "runtime/topo/transit.h"
 
 struct world {
     struct job job;
     struct transit t;
     struct balance balance;
-    struct repair repair;
+    struct remap remap;
 };
 
 struct study {
@@ -32,8 +32,8 @@ static void world_open(struct world *w, const struct study *s)
         assert_true(balance_init(&w->balance, &j->place, &j->load));
         assert_true(place_method_add(&j->method, balance_plan, &w->balance));
     } else if (strcmp(s->method, "repair") == 0) {
-        assert_true(repair_init(&w->repair, &j->place, &j->load, 20));
-        assert_true(place_method_add(&j->method, repair_plan, &w->repair));
+        assert_true(remap_init(&w->remap, &j->place, &j->load, 20));
+        assert_true(place_method_add(&j->method, remap_plan, &w->remap));
     } else
         assert_null(place_method_parse(&j->method, s->method, j->grid.ndims));
     j->method.moves = s->moves;
@@ -44,7 +44,7 @@ static void world_close(struct world *w)
 {
     transit_fini(&w->t);
     balance_fini(&w->balance);
-    repair_fini(&w->repair);
+    remap_fini(&w->remap);
     job_close(&w->job);
 }
 

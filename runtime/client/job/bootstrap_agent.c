@@ -1,5 +1,5 @@
 /* The agent of a node, which its first process starts. */
-#include "runtime/client/job/join_int.h"
+#include "runtime/client/job/bootstrap_int.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -34,10 +34,10 @@ static char **agent_environment(void)
     return all;
 }
 
-int join_agent_start(int listener, char *wrong, size_t size)
+int bootstrap_agent_start(int listener, char *wrong, size_t size)
 {
     const char *said = getenv("KEEL_KEELD"), *path = said && *said ? said : KEEL_LIBEXECDIR "/keeld";
-    char *argv[] = {"keeld", JOIN_OPTION, NULL}, why[REFUSAL_MAX];
+    char *argv[] = {"keeld", BOOTSTRAP_OPTION, NULL}, why[REFUSAL_MAX];
     int channel[2];
     pid_t pid;
     sigset_t set;
@@ -51,8 +51,8 @@ int join_agent_start(int listener, char *wrong, size_t size)
     int from[2] = {fcntl(listener, F_DUPFD_CLOEXEC, 10), fcntl(channel[1], F_DUPFD_CLOEXEC, 10)};
     close(channel[1]);
     posix_spawn_file_actions_init(&files);
-    posix_spawn_file_actions_adddup2(&files, from[0], JOIN_LISTENER);
-    posix_spawn_file_actions_adddup2(&files, from[1], JOIN_CHANNEL);
+    posix_spawn_file_actions_adddup2(&files, from[0], BOOTSTRAP_LISTENER);
+    posix_spawn_file_actions_adddup2(&files, from[1], BOOTSTRAP_CHANNEL);
     posix_spawnattr_init(&how);
     posix_spawnattr_setflags(&how, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
     sigemptyset(&set);
@@ -76,7 +76,7 @@ int join_agent_start(int listener, char *wrong, size_t size)
     return -1;
 }
 
-bool join_agent_describe(int channel, const struct join_job *j, const int *rank_node, const int *domain)
+bool bootstrap_agent_describe(int channel, const struct bootstrap_job *j, const int *rank_node, const int *domain)
 {
     size_t numbers = (size_t)j->ranks * sizeof(int32_t), domains = (size_t)(j->levels * j->nodes) * sizeof(int32_t);
     struct iovec parts[] = {{(void *)j, sizeof *j}, {(void *)rank_node, numbers}, {(void *)domain, domains}};

@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "runtime/client/job/join.h"
+#include "runtime/client/job/bootstrap.h"
 
 enum {
     LINE = 2048,

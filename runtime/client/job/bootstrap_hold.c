@@ -1,5 +1,5 @@
 /* A rank's connection to its agent, and the lifeline between the two. */
-#include "runtime/client/job/join_int.h"
+#include "runtime/client/job/bootstrap_int.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -14,7 +14,7 @@
 
 static int lifeline = -1; /* to the agent; -1: keelrun started us */
 
-bool join_is(void)
+bool bootstrap_is(void)
 {
     return lifeline >= 0;
 }
@@ -38,7 +38,7 @@ static int connect_to(const char *name)
 
 static bool come(int fd, int rank, int lifeline_end)
 {
-    struct join_rank hello = {.rank = rank};
+    struct bootstrap_rank hello = {.rank = rank};
     struct iovec iov = {&hello, sizeof hello};
     union {
         char bytes[CMSG_SPACE(sizeof(int))];
@@ -54,7 +54,7 @@ static bool come(int fd, int rank, int lifeline_end)
     return sendmsg(fd, &msg, MSG_NOSIGNAL) == sizeof hello;
 }
 
-int join_come_to(const char *listener, int rank)
+int bootstrap_come_to(const char *listener, int rank)
 {
     int pair[2], fd = connect_to(listener);
     if (fd < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) {
@@ -103,7 +103,7 @@ static void forget_handlers_of_libraries(void)
     }
 }
 
-bool join_hold(void)
+bool bootstrap_hold(void)
 {
     struct pollfd gone = {.fd = lifeline};
     struct sigaction usr1;
@@ -118,7 +118,7 @@ bool join_hold(void)
     return on_exit(exiting, (void *)(intptr_t)getpid()) == 0; // NOLINT(performance-no-int-to-ptr)
 }
 
-void join_release(void)
+void bootstrap_release(void)
 {
     if (lifeline < 0)
         return;

@@ -11,7 +11,7 @@
 
 enum { DIRECT_AFTER = 2, CHECK_AFTER = 4, INNER_ATTEMPTS = 8, ANEW_DEATHS = 16 };
 
-static bool subtree_done(const struct round *r)
+static bool subtree_done(const struct wave *r)
 {
     return r->self_done && r->child_done == (1ull << r->n_pieces) - 1;
 }
@@ -19,15 +19,15 @@ static bool subtree_done(const struct round *r)
 /* ------------------------------------------------------------------------------------------------ sending */
 
 /* A proposal names whom its root leaves out to everybody, if one of them may live (adopt_left_out). */
-static bool names_to_all(const struct round *r)
+static bool names_to_all(const struct wave *r)
 {
     return (r->phase == PHASE_PREPARE || r->phase == PHASE_ACCEPT) && !r->certain;
 }
 
 static void send_down(struct member *m, struct piece to, bool direct)
 {
-    struct round *r = &m->round;
-    struct datagram msg = {.type = DATAGRAM_ROUND,
+    struct wave *r = &m->wave;
+    struct datagram msg = {.type = DATAGRAM_WAVE,
                            .flags = (direct ? DATAGRAM_DIRECT : 0u) | (r->certain ? DATAGRAM_CERTAIN : 0u),
                            .phase = r->phase,
                            .root = r->root,
@@ -44,7 +44,7 @@ static void send_down(struct member *m, struct piece to, bool direct)
 /* To one of our children for its piece, to others for themselves. */
 static void send_direct(struct member *m, int id)
 {
-    const struct round *r = &m->round;
+    const struct wave *r = &m->wave;
     struct piece to = {id, id + 1};
     for (int i = 0; i < r->n_pieces; i++)
         if (r->piece[i].head == id)
@@ -54,7 +54,7 @@ static void send_direct(struct member *m, int id)
 
 static void send_to_children(struct member *m)
 {
-    struct round *r = &m->round;
+    struct wave *r = &m->wave;
     for (int i = 0; i < r->n_pieces && !m->halted; i++)
         if (!(r->child_done >> i & 1) && is_live(m, r->piece[i].head))
             send_down(m, r->piece[i], false);
@@ -62,7 +62,7 @@ static void send_to_children(struct member *m)
 
 static void send_ack(struct member *m, int to, unsigned flags)
 {
-    struct round *r = &m->round;
+    struct wave *r = &m->wave;
     struct datagram msg = {.type = DATAGRAM_ACK,
                            .flags = flags,
                            .phase = r->phase,
@@ -78,49 +78,49 @@ static void send_ack(struct member *m, int to, unsigned flags)
     member_post(m, to, &msg);
 }
 
-/* ------------------------------------------------------------------------------------------------ life of a round */
+/* ------------------------------------------------------------------------------------------------ life of a wave */
 
-void round_cancel(struct member *m)
+void wave_cancel(struct member *m)
 {
-    m->round.phase = PHASE_NONE;
-    m->round.next_resend = NEVER;
+    m->wave.phase = PHASE_NONE;
+    m->wave.next_resend = NEVER;
 }
 
 /* This member's part of the tree, whose `out` is known. */
 static void take_part(struct member *m, int parent, int end)
 {
-    struct round *r = &m->round;
+    struct wave *r = &m->wave;
     r->parent = parent;
     r->end = end;
     r->size = tree_pos(m, end);
     r->child_done = 0;
     r->full_sent = false;
     tree_split(m);
-    r->rto = pace_rto(m, &m->round_pace, tree_levels(r));
+    r->rto = rtt_rto(m, &m->wave_rtt, tree_levels(r));
     r->next_resend = r->phase == PHASE_SETTLE ? NEVER : m->t + r->rto;
 }
 
-static void begin(struct member *m, enum round_phase phase, uint64_t ballot, uint64_t index, int root,
+static void begin(struct member *m, enum wave_phase phase, uint64_t ballot, uint64_t index, int root,
                   const struct batch *batch, uint64_t value)
 {
-    struct round *r = &m->round;
-    struct round old = *r;
-    *r = (struct round){.phase = phase,
-                        .root = root,
-                        .ballot = ballot,
-                        .index = index,
-                        .value = value,
-                        .out = old.out,
-                        .n_left = old.n_left,
-                        .cap_left = old.cap_left,
-                        .left = old.left,
-                        .acked = old.acked,
-                        .acked_words = old.acked_words,
-                        .heard = old.heard,
-                        .started = m->t,
-                        .copy_from = -1,
-                        .direct_at = 1,
-                        .told_at = old.told_at};
+    struct wave *r = &m->wave;
+    struct wave old = *r;
+    *r = (struct wave){.phase = phase,
+                       .root = root,
+                       .ballot = ballot,
+                       .index = index,
+                       .value = value,
+                       .out = old.out,
+                       .n_left = old.n_left,
+                       .cap_left = old.cap_left,
+                       .left = old.left,
+                       .acked = old.acked,
+                       .acked_words = old.acked_words,
+                       .heard = old.heard,
+                       .started = m->t,
+                       .copy_from = -1,
+                       .direct_at = 1,
+                       .told_at = old.told_at};
     if (batch)
         r->batch = *batch;
     if (phase == PHASE_COLLECT && m->accepted.any) {
@@ -132,14 +132,14 @@ static void begin(struct member *m, enum round_phase phase, uint64_t ballot, uin
 
 static bool has_answered(const struct member *m, int id)
 {
-    return m->round.root == m->p.self && tree_has(m, id) && bitset_has(m->round.acked, tree_pos(m, id));
+    return m->wave.root == m->p.self && tree_has(m, id) && bitset_has(m->wave.acked, tree_pos(m, id));
 }
 
 /* Are those who answered enough to bind the others? All others are believed dead. */
 static bool answers_are_a_quorum(struct member *m)
 {
     struct verdicts *v = &m->verdicts;
-    const struct round *r = &m->round;
+    const struct wave *r = &m->wave;
     if (r->phase == PHASE_COMMIT)
         return true; /* it is decided already */
     bool certain = true;
@@ -150,7 +150,7 @@ static bool answers_are_a_quorum(struct member *m)
 }
 
 /* The least position from p on of whom the root has no answer, or -1. */
-static int next_unanswered(const struct round *r, int p)
+static int next_unanswered(const struct wave *r, int p)
 {
     for (unsigned i = (unsigned)p >> 6; i < r->acked_words; i++) {
         uint64_t w = ~r->acked[i] & (i == (unsigned)p >> 6 ? ~0ull << (p & 63) : ~0ull);
@@ -163,9 +163,9 @@ static int next_unanswered(const struct round *r, int p)
 }
 
 /* Does the root have an answer from, or a verdict on, everybody? */
-void round_recheck(struct member *m)
+void wave_recheck(struct member *m)
 {
-    struct round *r = &m->round;
+    struct wave *r = &m->wave;
     if (r->phase == PHASE_NONE || r->phase == PHASE_SETTLE || r->root != m->p.self || m->halted)
         return;
     if (!r->self_done)
@@ -174,16 +174,16 @@ void round_recheck(struct member *m)
         if (is_live(m, tree_id(m, p)))
             return;
     if (answers_are_a_quorum(m))
-        agreement_round_complete(m);
+        agreement_wave_complete(m);
     else
         detector_no_quorum(m);
 }
 
 /* Root: did every member of the view answer, but those that the batch declares dead? Who is only believed dead may
  * live, and then has not. */
-bool round_everybody(struct member *m)
+bool wave_everybody(struct member *m)
 {
-    const struct round *r = &m->round;
+    const struct wave *r = &m->wave;
     for (int k = 0; k < m->verdicts.n; k++) { /* all others have answered, or the phase would not be complete */
         int id = m->verdicts.deaths[k].node;
         if (!has_answered(m, id) && !(r->phase == PHASE_ACCEPT && batch_declares(&r->batch, id)))
@@ -194,11 +194,11 @@ bool round_everybody(struct member *m)
 
 static void subtree_progress(struct member *m)
 {
-    struct round *r = &m->round;
+    struct wave *r = &m->wave;
     if (r->root == m->p.self) {
         if (r->self_done)
             bitset_add(r->acked, 0);
-        round_recheck(m);
+        wave_recheck(m);
         return;
     }
     if (!subtree_done(r) || r->full_sent)
@@ -210,9 +210,9 @@ static void subtree_progress(struct member *m)
         send_ack(m, r->root, DATAGRAM_FULL);
 }
 
-void round_self_done(struct member *m)
+void wave_self_done(struct member *m)
 {
-    struct round *r = &m->round;
+    struct wave *r = &m->wave;
     if (r->phase == PHASE_NONE || r->self_done)
         return;
     r->self_done = true;
@@ -224,7 +224,7 @@ void round_self_done(struct member *m)
 /* Who was born in this commit is one of them only now. */
 static void send_to_born(struct member *m)
 {
-    struct round *r = &m->round;
+    struct wave *r = &m->wave;
     const struct view_event *birth = batch_birth(&r->batch);
     for (int i = 0; birth && i < r->n_pieces && !m->halted; i++)
         if (r->piece[i].head == (int)birth->a && is_live(m, r->piece[i].head))
@@ -234,19 +234,19 @@ static void send_to_born(struct member *m)
 /* What this member does itself in the phase, once the message is under way to the others. */
 static void act(struct member *m)
 {
-    struct round *r = &m->round;
+    struct wave *r = &m->wave;
     switch (r->phase) {
     case PHASE_COLLECT:
-        round_self_done(m);
+        wave_self_done(m);
         break;
     case PHASE_PREPARE:
         agreement_prepare(m, &r->batch);
         if (m->proposal.prepared)
-            round_self_done(m);
+            wave_self_done(m);
         break;
     case PHASE_ACCEPT:
         agreement_accept(m, r->ballot, &r->batch, r->value);
-        round_self_done(m);
+        wave_self_done(m);
         break;
     case PHASE_COMMIT:
         if (r->index == m->ledger.epoch + 1) {
@@ -254,7 +254,7 @@ static void act(struct member *m)
             send_to_born(m);
         }
         if (!m->halted)
-            round_self_done(m);
+            wave_self_done(m);
         break;
     case PHASE_SETTLE:
         agreement_settle(m, r->index);
@@ -264,7 +264,7 @@ static void act(struct member *m)
     }
 }
 
-static bool make_acked(struct round *r, int size)
+static bool make_acked(struct wave *r, int size)
 {
     unsigned words = BITSET_WORDS(size);
     if (words > r->acked_words) {
@@ -279,9 +279,9 @@ static bool make_acked(struct round *r, int size)
     return true;
 }
 
-void round_start(struct member *m, enum round_phase phase, uint64_t index, const struct batch *batch, uint64_t value)
+void wave_start(struct member *m, enum wave_phase phase, uint64_t index, const struct batch *batch, uint64_t value)
 {
-    struct round *r = &m->round;
+    struct wave *r = &m->wave;
     if (!tree_leave_out(m, phase, index, batch) || !make_acked(r, m->p.n - r->out.count)) {
         member_halt(m, "out of memory");
         return;
@@ -295,7 +295,7 @@ void round_start(struct member *m, enum round_phase phase, uint64_t index, const
     act(m);
 }
 
-static int key_cmp(const struct datagram *msg, const struct round *r)
+static int key_cmp(const struct datagram *msg, const struct wave *r)
 {
     if (msg->ballot != r->ballot)
         return msg->ballot > r->ballot ? 1 : -1;
@@ -306,14 +306,14 @@ static int key_cmp(const struct datagram *msg, const struct round *r)
 
 static void note_copy(struct member *m, const struct datagram *msg)
 {
-    m->round.copy_from = msg->src;
-    m->round.copy_nonce = msg->nonce;
-    m->round.copy_at = m->now;
+    m->wave.copy_from = msg->src;
+    m->wave.copy_nonce = msg->nonce;
+    m->wave.copy_at = m->now;
 }
 
 static bool take_left(struct member *m, const struct datagram *msg)
 {
-    struct round *r = &m->round;
+    struct wave *r = &m->wave;
     r->n_left = 0;
     bool ok = true;
     for (int i = 0; i < msg->n_left; i++)
@@ -336,7 +336,7 @@ static void widen(struct member *m, const struct datagram *msg)
 /* The same message again: whoever sent it misses our answer. */
 static void repeat(struct member *m, const struct datagram *msg)
 {
-    struct round *r = &m->round;
+    struct wave *r = &m->wave;
     if (r->phase == PHASE_SETTLE || r->root == m->p.self)
         return;
     bool direct = msg->flags & DATAGRAM_DIRECT;
@@ -365,9 +365,9 @@ static bool adopt_left_out(struct member *m, const struct datagram *msg)
     return !m->halted;
 }
 
-void round_join(struct member *m, const struct datagram *msg)
+void wave_join(struct member *m, const struct datagram *msg)
 {
-    struct round *r = &m->round;
+    struct wave *r = &m->wave;
     if (msg->root >= m->p.self || msg->end <= m->p.self)
         return;
     int cmp = r->phase == PHASE_NONE ? 1 : key_cmp(msg, r);
@@ -379,7 +379,7 @@ void round_join(struct member *m, const struct datagram *msg)
     if (!take_left(m, msg))
         return;
     if (idset_has(&r->out, m->p.self) || idset_has(&r->out, msg->root)) {
-        round_cancel(m);
+        wave_cancel(m);
         return;
     }
     begin(m, msg->phase, msg->ballot, msg->index, msg->root, &msg->batch, msg->value);
@@ -397,7 +397,7 @@ void round_join(struct member *m, const struct datagram *msg)
 /* Whose answer to a PREPARE is missing may wait for somebody that was found dead since it began. */
 static bool tells_deaths(const struct member *m)
 {
-    return m->round.phase == PHASE_PREPARE && m->round.root == m->p.self && m->verdicts.n > 0;
+    return m->wave.phase == PHASE_PREPARE && m->wave.root == m->p.self && m->verdicts.n > 0;
 }
 
 /* Directly to the next DIRECT_MAX of those whose answer is missing. When most of them have said something the next ones have their turn at
@@ -405,7 +405,7 @@ static bool tells_deaths(const struct member *m)
  * members that are slow are asked as fast as they answer. */
 static void write_to_some(struct member *m, bool again)
 {
-    struct round *r = &m->round;
+    struct wave *r = &m->wave;
     r->direct = r->direct_answers = 0;
     int p = next_unanswered(r, r->direct_at);
     for (; p >= 0 && r->direct < DIRECT_MAX && !m->halted; p = next_unanswered(r, p + 1)) {
@@ -425,15 +425,15 @@ static void write_to_some(struct member *m, bool again)
 
 static void root_resend(struct member *m)
 {
-    struct round *r = &m->round;
+    struct wave *r = &m->wave;
     if (next_unanswered(r, r->direct_at) < 0) /* all have had their turn: from the beginning */
         r->direct_at = 1;
     write_to_some(m, true);
 }
 
-bool round_waits_for(const struct member *m, int node)
+bool wave_waits_for(const struct member *m, int node)
 {
-    const struct round *r = &m->round;
+    const struct wave *r = &m->wave;
     return r->phase != PHASE_NONE && r->root == m->p.self && node > m->p.self && tree_has(m, node) &&
            !bitset_has(r->acked, tree_pos(m, node));
 }
@@ -441,7 +441,7 @@ bool round_waits_for(const struct member *m, int node)
 /* One of those written to has answered. */
 static void note_direct_answer(struct member *m)
 {
-    struct round *r = &m->round;
+    struct wave *r = &m->wave;
     if (++r->direct_answers * 4 >= r->direct * 3 && r->direct == DIRECT_MAX)
         write_to_some(m, false);
 }
@@ -449,20 +449,20 @@ static void note_direct_answer(struct member *m)
 /* All of a piece, if it is one: what is asked of a member by the root alone is less. */
 static void piece_complete(struct member *m, struct piece piece, uint64_t nonce)
 {
-    struct round *r = &m->round;
+    struct wave *r = &m->wave;
     int i = 0;
     while (i < r->n_pieces && (r->piece[i].head != piece.head || r->piece[i].end > piece.end))
         i++;
     if (i == r->n_pieces)
         return;
     if (!(r->child_done >> i & 1) && nonce && nonce <= m->now)
-        pace_note(&m->round_pace, m->now - nonce);
+        rtt_note(&m->wave_rtt, m->now - nonce);
     r->child_done |= 1ull << i;
 }
 
-void round_ack(struct member *m, const struct datagram *msg)
+void wave_ack(struct member *m, const struct datagram *msg)
 {
-    struct round *r = &m->round;
+    struct wave *r = &m->wave;
     if (r->phase == PHASE_NONE || key_cmp(msg, r) != 0 || !tree_has(m, msg->src))
         return;
     if (msg->flags & DATAGRAM_WORKING) {
@@ -490,9 +490,9 @@ void round_ack(struct member *m, const struct datagram *msg)
         note_direct_answer(m);
 }
 
-void round_tell_deaths(struct member *m)
+void wave_tell_deaths(struct member *m)
 {
-    struct round *r = &m->round;
+    struct wave *r = &m->wave;
     int told = 0;
     if (!tells_deaths(m) || since(m, r->told_at) < m->p.rto_ns)
         return; /* what is not told now is told with the next repetition */
@@ -513,16 +513,16 @@ static bool is_torn(const struct member *m)
     int torn = 0;
     for (int i = 0; i < m->verdicts.n; i++)
         torn += tree_has(m, m->verdicts.deaths[i].node);
-    return torn >= ANEW_DEATHS && m->round.phase != PHASE_COMMIT;
+    return torn >= ANEW_DEATHS && m->wave.phase != PHASE_COMMIT;
 }
 
-void round_tick(struct member *m)
+void wave_tick(struct member *m)
 {
-    struct round *r = &m->round;
+    struct wave *r = &m->wave;
     if (r->phase == PHASE_NONE || m->t < r->next_resend)
         return;
     if (r->root == m->p.self) {
-        round_recheck(m);
+        wave_recheck(m);
         if (r->phase == PHASE_NONE || m->t < r->next_resend || m->halted)
             return;
         if (is_torn(m)) {
@@ -531,9 +531,8 @@ void round_tick(struct member *m)
         }
     }
     r->attempts++;
-    r->rto = 2 * r->rto < pace_rto_max(m, &m->round_pace, tree_levels(r))
-                 ? 2 * r->rto
-                 : pace_rto_max(m, &m->round_pace, tree_levels(r));
+    r->rto = 2 * r->rto < rtt_rto_max(m, &m->wave_rtt, tree_levels(r)) ? 2 * r->rto
+                                                                       : rtt_rto_max(m, &m->wave_rtt, tree_levels(r));
     r->next_resend = m->t + r->rto;
     if (r->root == m->p.self && r->attempts >= DIRECT_AFTER)
         root_resend(m);

@@ -1,6 +1,6 @@
 /* Connections of this rank to agents, and the notes that these keep for it (wire/note.h). Under the client's lock. */
-#ifndef KEEL_CLIENT_STREAM_LINK_H
-#define KEEL_CLIENT_STREAM_LINK_H
+#ifndef KEEL_CLIENT_STREAM_CONNECTION_H
+#define KEEL_CLIENT_STREAM_CONNECTION_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@ struct client;
 
 enum { GIVEN_UP = 2 }; /* those whose taking up is waited for, and those that were given up since */
 
-struct link {
+struct connection {
     struct client *client;
     int node;
     int rank;                                    /* -1: to the node's agent; else to a rank, part of a struct direct */
@@ -27,26 +27,27 @@ struct link {
     uint64_t given_up[GIVEN_UP][NOTES_MAX / 64]; /* of these, by what was given up: client.doubts.given_up */
 };
 
-struct links {
+struct connections {
     struct tp *net, *shm;
     bool bytewise; /* net's remote writes and reads may tear aligned words: a kernel copies the bytes */
     struct ways ways;
-    struct link *of; /* [members]; the own node's is the shared-memory connection */
+    struct connection *of; /* [members]; the own node's is the shared-memory connection */
 };
 
-void link_init(struct client *c);
-struct tp_ep *link_up(struct client *c, int node, uint64_t now); /* the connection, or NULL and it is being made */
-void link_event(struct link *link, const struct tp_event *e, uint64_t now);
-void link_drop(struct client *c, int node);
-/* What this rank says at the start of a connection, to an agent (link.c) or to a rank (direct.c). Returns its bytes. */
-size_t link_hello(const struct client *c, const struct way *w, uint64_t to_incarnation, uint8_t *out);
-void link_ask_agent(struct client *c, int node, uint64_t now);
+void connection_init(struct client *c);
+struct tp_ep *connection_up(struct client *c, int node,
+                            uint64_t now); /* the connection, or NULL and it is being made */
+void connection_event(struct connection *link, const struct tp_event *e, uint64_t now);
+void connection_drop(struct client *c, int node);
+/* What this rank says at the start of a connection, to an agent (connection.c) or to a rank (direct.c). Returns its bytes. */
+size_t connection_hello(const struct client *c, const struct way *w, uint64_t to_incarnation, uint8_t *out);
+void connection_ask_agent(struct client *c, int node, uint64_t now);
 /* An answer of the node's agent is missing: does anything move? */
-void link_look(struct client *c, int node, bool goes_elsewhere);
-int link_note_take(struct link *l); /* -1: none is free */
-void link_note_free(struct client *c, struct link *l, int note);
+void connection_look(struct client *c, int node, bool goes_elsewhere);
+int connection_note_take(struct connection *l); /* -1: none is free */
+void connection_note_free(struct client *c, struct connection *l, int note);
 /* It is given back with the others of client.doubts.given_up[which]. */
-void link_note_give_up(struct link *l, int note, int which);
+void connection_note_give_up(struct connection *l, int note, int which);
 /* Those of given_up[0] are free, and the others are these now. */
-void link_notes_taken_up(struct client *c, struct link *l);
+void connection_notes_taken_up(struct client *c, struct connection *l);
 #endif

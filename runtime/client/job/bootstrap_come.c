@@ -14,12 +14,12 @@
 #include <unistd.h>
 
 #include "runtime/base/clock.h"
-#include "runtime/client/job/join.h"
+#include "runtime/client/job/bootstrap.h"
 
 enum { NAME = 100, LINE = 400, RANKS_SHOWN = 6 };
 static const unsigned due_s[] = {5, 60, 600, 3600};
 
-struct join_coming {
+struct bootstrap_coming {
     int rank, size, fd;
     char name[NAME]; /* of all of them, without the rank */
     uint64_t begun_ns;
@@ -46,7 +46,7 @@ static int show(const char *name, int rank)
 }
 
 /* Sets here[rank] of those that wait on this host. */
-static void look(const struct join_coming *c, bool *here)
+static void look(const struct bootstrap_coming *c, bool *here)
 {
     char line[512], at_name[NAME + 1];
     FILE *f = fopen("/proc/net/unix", "re");
@@ -85,7 +85,7 @@ static size_t list(char *out, size_t size, const bool *here, bool which, int ran
     return len;
 }
 
-static bool is_lowest(const struct join_coming *c, const bool *here)
+static bool is_lowest(const struct bootstrap_coming *c, const bool *here)
 {
     for (int r = 0; r < c->rank; r++)
         if (here[r])
@@ -93,7 +93,7 @@ static bool is_lowest(const struct join_coming *c, const bool *here)
     return true;
 }
 
-static void tell(struct join_coming *c, unsigned seconds)
+static void tell(struct bootstrap_coming *c, unsigned seconds)
 {
     char missing[LINE / 2], come[LINE / 2];
     bool *here = calloc((size_t)c->size, sizeof *here);
@@ -113,7 +113,7 @@ static void tell(struct join_coming *c, unsigned seconds)
 
 static void *watch(void *arg)
 {
-    struct join_coming *c = arg;
+    struct bootstrap_coming *c = arg;
     pthread_mutex_lock(&c->lock);
     for (unsigned i = 0; i < sizeof due_s / sizeof due_s[0] && !c->end; i++) {
         uint64_t at = c->begun_ns + due_s[i] * KEEL_NS_PER_S;
@@ -129,9 +129,9 @@ static void *watch(void *arg)
 
 /* ---- begin and end ---- */
 
-struct join_coming *join_coming_begin(const struct keel_exchange *e)
+struct bootstrap_coming *bootstrap_coming_begin(const struct keel_exchange *e)
 {
-    struct join_coming *c = calloc(1, sizeof *c);
+    struct bootstrap_coming *c = calloc(1, sizeof *c);
     const char *space = pmi_exchange_space();
     sigset_t all, old;
     if (!c || e->size < 2) {
@@ -166,7 +166,7 @@ struct join_coming *join_coming_begin(const struct keel_exchange *e)
     return NULL; /* nobody tells */
 }
 
-void join_coming_end(struct join_coming *c, bool good)
+void bootstrap_coming_end(struct bootstrap_coming *c, bool good)
 {
     if (!c)
         return;

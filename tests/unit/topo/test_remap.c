@@ -1,6 +1,6 @@
 #include "tests/unit/topo/testlib.h"
 
-#include "runtime/topo/repair.h"
+#include "runtime/topo/remap.h"
 
 struct study {
     const char *grid, *layout;
@@ -10,14 +10,14 @@ struct study {
     int32_t moves;
 };
 
-static void use_repair(struct job *j, struct repair *r, int32_t moves)
+static void use_remap(struct job *j, struct remap *r, int32_t moves)
 {
     memset(&j->method, 0, sizeof j->method);
-    assert_true(repair_init(r, &j->place, &j->load, moves));
-    assert_true(place_method_add(&j->method, repair_plan, r));
+    assert_true(remap_init(r, &j->place, &j->load, moves));
+    assert_true(place_method_add(&j->method, remap_plan, r));
 }
 
-static void open_study(struct job *j, struct repair *r, const struct study *s)
+static void open_study(struct job *j, struct remap *r, const struct study *s)
 {
     struct load_network net = {0};
     struct grid g;
@@ -25,7 +25,7 @@ static void open_study(struct job *j, struct repair *r, const struct study *s)
     if (s->tree)
         assert_true(fattree_init(&net.tree, g.nodes, s->tree, s->tree));
     job_open_on(j, s->grid, s->layout, "0D", s->pattern, s->convention, &net);
-    use_repair(j, r, s->moves);
+    use_remap(j, r, s->moves);
 }
 
 /* Is every destination free when its turn comes? */
@@ -56,7 +56,7 @@ static void run_study(const struct study *s, uint64_t seed)
 {
     struct rng rng;
     struct job j;
-    struct repair r;
+    struct remap r;
     struct place before;
     rng_seed(&rng, seed);
     open_study(&j, &r, s);
@@ -75,11 +75,11 @@ static void run_study(const struct study *s, uint64_t seed)
         assert_counted_right(&j);
     }
     place_fini(&before);
-    repair_fini(&r);
+    remap_fini(&r);
     job_close(&j);
 }
 
-static void test_repair_any_failures_map_whole_and_moves_within_the_bound(void **state)
+static void test_remap_any_failures_map_whole_and_moves_within_the_bound(void **state)
 {
     (void)state;
     static const struct study studies[] = {
@@ -100,11 +100,11 @@ static double mean_at_the_end(int32_t moves)
 {
     enum { SEQUENCES = 40 };
     struct job j;
-    struct repair r;
+    struct remap r;
     double sum = 0;
     job_open(&j, "12x12", "2D(2,1)", "0D");
     if (moves)
-        use_repair(&j, &r, moves);
+        use_remap(&j, &r, moves);
     for (uint64_t seed = 1; seed <= SEQUENCES; seed++) {
         struct rng rng;
         rng_seed(&rng, seed);
@@ -120,13 +120,13 @@ static double mean_at_the_end(int32_t moves)
         sum += load_collisions(&j.load);
     }
     if (moves)
-        repair_fini(&r);
+        remap_fini(&r);
     job_close(&j);
     return sum / SEQUENCES;
 }
 
 /* The reason for the method: 0D ends with more than nine messages on a link, a few moves per failure halve that. */
-static void test_repair_more_moves_relieve_the_network(void **state)
+static void test_remap_more_moves_relieve_the_network(void **state)
 {
     (void)state;
     double zero = mean_at_the_end(0), few = mean_at_the_end(4), many = mean_at_the_end(32);
@@ -135,28 +135,28 @@ static void test_repair_more_moves_relieve_the_network(void **state)
     assert_true(many < 4.5);
 }
 
-static void test_repair_no_free_node_cannot(void **state)
+static void test_remap_no_free_node_cannot(void **state)
 {
     (void)state;
     struct job j;
-    struct repair r;
+    struct remap r;
     job_open(&j, "3x2", "2D(1,1)", "0D");
-    use_repair(&j, &r, 4);
+    use_remap(&j, &r, 4);
     assert_int_equal(job_fail(&j, 2), PLACE_IDLE);
     assert_int_equal(job_fail(&j, 0), PLACE_MOVED);
     assert_int_equal(job_fail(&j, 1), PLACE_CANNOT);
     assert_true(place_valid(&j.place));
-    repair_fini(&r);
+    remap_fini(&r);
     job_close(&j);
 }
 
-static void test_repair_same_failures_same_plans(void **state)
+static void test_remap_same_failures_same_plans(void **state)
 {
     (void)state;
     struct study s = {"8x8", "2D(2,1)", PATTERN_5P, LOAD_ALL, 0, 8};
     int32_t nodes[] = {9, 18, 27, 36, 45, 10, 17};
     struct job a, b;
-    struct repair ra, rb;
+    struct remap ra, rb;
     open_study(&a, &ra, &s);
     open_study(&b, &rb, &s);
     for (size_t i = 0; i < sizeof nodes / sizeof *nodes; i++) {
@@ -168,25 +168,25 @@ static void test_repair_same_failures_same_plans(void **state)
         assert_int_equal(a.plan.count, b.plan.count);
         assert_memory_equal(a.plan.moves, b.plan.moves, (size_t)a.plan.count * sizeof *a.plan.moves);
     }
-    repair_fini(&ra);
-    repair_fini(&rb);
+    remap_fini(&ra);
+    remap_fini(&rb);
     job_close(&a);
     job_close(&b);
 }
 
 /* The caller's bound is lower than the method's own, and the plan says when that mattered. */
-static void test_repair_bound_of_the_whole_method(void **state)
+static void test_remap_bound_of_the_whole_method(void **state)
 {
     (void)state;
     struct job j;
-    struct repair r;
+    struct remap r;
     struct rng rng;
     print_message("seed 5\n");
     rng_seed(&rng, 5);
     for (int32_t bound = 1; bound <= 3; bound++) {
         int32_t bounded = 0;
         job_open(&j, "8x8", "2D(2,1)", "0D");
-        use_repair(&j, &r, 16);
+        use_remap(&j, &r, 16);
         j.method.moves = bound;
         for (int i = 0; i < 14; i++)
             if (job_fail(&j, j.place.home[rng_below(&rng, (uint64_t)j.place.slots)]) == PLACE_MOVED) {
@@ -194,7 +194,7 @@ static void test_repair_bound_of_the_whole_method(void **state)
                 bounded += j.plan.bounded;
             }
         assert_true(bounded > 0);
-        repair_fini(&r);
+        remap_fini(&r);
         job_close(&j);
     }
 }
@@ -202,11 +202,11 @@ static void test_repair_bound_of_the_whole_method(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_repair_any_failures_map_whole_and_moves_within_the_bound),
-        cmocka_unit_test(test_repair_more_moves_relieve_the_network),
-        cmocka_unit_test(test_repair_no_free_node_cannot),
-        cmocka_unit_test(test_repair_same_failures_same_plans),
-        cmocka_unit_test(test_repair_bound_of_the_whole_method),
+        cmocka_unit_test(test_remap_any_failures_map_whole_and_moves_within_the_bound),
+        cmocka_unit_test(test_remap_more_moves_relieve_the_network),
+        cmocka_unit_test(test_remap_no_free_node_cannot),
+        cmocka_unit_test(test_remap_same_failures_same_plans),
+        cmocka_unit_test(test_remap_bound_of_the_whole_method),
     };
     return cmocka_run_group_tests_name("repair", tests, NULL, NULL);
 }

@@ -8,9 +8,9 @@
 
 struct job;
 
-/* Connections that have not proved to belong to the job, the oldest first; job_peers.c alone touches them. */
+/* Connections that have not proved to belong to the job, the oldest first; job_callers.c alone touches them. */
 struct strangers {
-    struct peer *oldest, *newest;
+    struct caller *oldest, *newest;
     int count;
 };
 

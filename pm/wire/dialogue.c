@@ -1,4 +1,4 @@
-#include "pm/wire/link.h"
+#include "pm/wire/dialogue.h"
 
 #include "pm/wire/message.h"
 #include "runtime/base/fault.h"
@@ -8,19 +8,19 @@
 
 enum { SAY_BYTES = 32 * 1024, SAY_FRAMES = 64, ACK_BODY = 8 };
 
-struct link_frame {
-    struct link_frame *next;
+struct dialogue_frame {
+    struct dialogue_frame *next;
     size_t len;
     uint8_t type;
     uint8_t body[];
 };
 
-void link_init(struct link *l, void (*send)(void *user, uint8_t type, const void *body, size_t len), void *user)
+void dialogue_init(struct dialogue *l, void (*send)(void *user, uint8_t type, const void *body, size_t len), void *user)
 {
-    *l = (struct link){.send = send, .user = user};
+    *l = (struct dialogue){.send = send, .user = user};
 }
 
-bool link_is_counted(uint8_t type)
+bool dialogue_is_counted(uint8_t type)
 {
     switch (type) {
     case MSG_HELLO:
@@ -40,10 +40,10 @@ bool link_is_counted(uint8_t type)
     }
 }
 
-static void forget(struct link *l, uint64_t theirs)
+static void forget(struct dialogue *l, uint64_t theirs)
 {
     while (l->acked < theirs) {
-        struct link_frame *f = l->first;
+        struct dialogue_frame *f = l->first;
         l->first = f->next;
         l->held -= f->len;
         l->acked++;
@@ -53,9 +53,9 @@ static void forget(struct link *l, uint64_t theirs)
         l->last = NULL;
 }
 
-static void keep(struct link *l, uint8_t type, const void *body, size_t len)
+static void keep(struct dialogue *l, uint8_t type, const void *body, size_t len)
 {
-    struct link_frame *f = pm_alloc(sizeof *f + len);
+    struct dialogue_frame *f = pm_alloc(sizeof *f + len);
     f->type = type;
     f->len = len;
     if (len)
@@ -69,15 +69,15 @@ static void keep(struct link *l, uint8_t type, const void *body, size_t len)
     l->sent++;
 }
 
-void link_send(struct link *l, uint8_t type, const void *body, size_t len)
+void dialogue_send(struct dialogue *l, uint8_t type, const void *body, size_t len)
 {
-    if (link_is_counted(type))
+    if (dialogue_is_counted(type))
         keep(l, type, body, len);
     if (l->up)
         l->send(l->user, type, body, len);
 }
 
-static void acknowledge(struct link *l)
+static void acknowledge(struct dialogue *l)
 {
     uint8_t body[ACK_BODY];
     put_u32(body, (uint32_t)l->received);
@@ -85,10 +85,10 @@ static void acknowledge(struct link *l)
     l->unsaid_bytes = 0;
     l->unsaid_frames = 0;
     FAULT_POINT("link.acknowledging");
-    link_send(l, MSG_ACK, body, sizeof body);
+    dialogue_send(l, MSG_ACK, body, sizeof body);
 }
 
-bool link_receive(struct link *l, uint8_t type, const uint8_t *body, size_t len)
+bool dialogue_receive(struct dialogue *l, uint8_t type, const uint8_t *body, size_t len)
 {
     if (type == MSG_ACK && len == ACK_BODY) {
         uint64_t theirs = get_u32(body) | (uint64_t)get_u32(body + 4) << 32;
@@ -96,7 +96,7 @@ bool link_receive(struct link *l, uint8_t type, const uint8_t *body, size_t len)
             forget(l, theirs);
         return false;
     }
-    if (!link_is_counted(type))
+    if (!dialogue_is_counted(type))
         return true;
     l->received++;
     l->unsaid_bytes += len;
@@ -106,12 +106,12 @@ bool link_receive(struct link *l, uint8_t type, const uint8_t *body, size_t len)
     return true;
 }
 
-void link_down(struct link *l)
+void dialogue_down(struct dialogue *l)
 {
     l->up = false;
 }
 
-bool link_up(struct link *l, uint64_t theirs)
+bool dialogue_up(struct dialogue *l, uint64_t theirs)
 {
     if (theirs < l->acked || theirs > l->sent)
         return false;
@@ -119,14 +119,14 @@ bool link_up(struct link *l, uint64_t theirs)
     l->up = true;
     l->unsaid_bytes = 0; /* said with the connection */
     l->unsaid_frames = 0;
-    for (const struct link_frame *f = l->first; f && l->up; f = f->next) {
+    for (const struct dialogue_frame *f = l->first; f && l->up; f = f->next) {
         l->send(l->user, f->type, f->body, f->len);
         FAULT_POINT("link.sending_again");
     }
     return true;
 }
 
-void link_free(struct link *l)
+void dialogue_free(struct dialogue *l)
 {
     forget(l, l->sent);
 }

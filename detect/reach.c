@@ -1,10 +1,10 @@
 /* Heartbeat connections: one to each node we watch, over which we read its heartbeat word, and one from each node that
  * watches us. A hello is authenticated; a node that is, or is being, declared dead is refused.
  *
- *            links_watch, links_keep        TP_CONNECTED
+ *            reach_watch, reach_keep        TP_CONNECTED
  *   DOWN ---------------------> CONNECTING --------------> UP      (struct way)
  *     ^                             |  TP_CLOSED            |  TP_CLOSED: member_broken, member_refused
- *     +-----------------------------+-----------------------+  links_watch(off): dropped
+ *     +-----------------------------+-----------------------+  reach_watch(off): dropped
  *
  * A probe is a connection that is never used: what counts is what the peer's kernel says. A peer that listens rejects it
  * at once (it knows probes by their hello). */
@@ -28,7 +28,7 @@ static size_t make_hello(void *user, const struct way *w, uint8_t *out)
     return seal_close(&h->seal, SEAL_HELLO, w->key.node, ++h->peers[w->key.node].hellos_sent, NULL, 0, out);
 }
 
-void links_init(struct helper *h)
+void reach_init(struct helper *h)
 {
     h->ways = (struct ways){.tp = h->tp,
                             .first_ns = 50 * KEEL_NS_PER_MS,
@@ -63,7 +63,7 @@ static int hold_low(int held[HIGH], int high)
 /* Linux closes what an ended process had from its highest descriptor down. The listener has a high one, so whoever sees
  * a connection to this process break, and knocks, is refused at once. (Otherwise it knocks again until the rest is
  * closed, the queue pairs of a device for instance: that is slower, and as right.) */
-keel_status links_listen(struct helper *h)
+keel_status reach_listen(struct helper *h)
 {
     struct rlimit limit;
     int held[HIGH], high = HIGH;
@@ -82,7 +82,7 @@ static void drop(struct reach *p)
     p->reading = false;
 }
 
-void links_watch(struct helper *h, int node, bool on)
+void reach_watch(struct helper *h, int node, bool on)
 {
     struct reach *p = &h->peers[node];
     p->watched = on;
@@ -90,20 +90,20 @@ void links_watch(struct helper *h, int node, bool on)
     if (!on)
         drop(p);
     else if (h->started)
-        links_keep(h, node);
+        reach_keep(h, node);
 }
 
-void links_keep(struct helper *h, int node)
+void reach_keep(struct helper *h, int node)
 {
     struct reach *p = &h->peers[node];
     touch(h);
     (void)way_try(&p->way, &h->ways, &p->addr, p, h->now); /* else once more when it is wanted next */
 }
 
-bool links_read(struct helper *h, int node)
+bool reach_read(struct helper *h, int node)
 {
     struct reach *p = &h->peers[node];
-    links_keep(h, node);
+    reach_keep(h, node);
     if (p->way.state != WAY_UP || p->reading)
         return true; /* an old read stays posted: it completes when the peer or the path comes back */
     p->op.user = p;
@@ -112,7 +112,7 @@ bool links_read(struct helper *h, int node)
     return p->reading;
 }
 
-void links_probe(struct helper *h, int node)
+void reach_probe(struct helper *h, int node)
 {
     struct reach *p = &h->peers[node];
     if (p->probe && h->now < p->probe_until)
@@ -129,7 +129,7 @@ void links_probe(struct helper *h, int node)
         p->probe = NULL;
 }
 
-void links_fence(struct helper *h, int node)
+void reach_fence(struct helper *h, int node)
 {
     struct reach *p = &h->peers[node];
     touch(h);
@@ -195,7 +195,7 @@ static void on_done(struct helper *h, const struct tp_event *e)
         h->count.reads_failed++; /* its TP_CLOSED follows */
 }
 
-bool links_poll(struct helper *h)
+bool reach_poll(struct helper *h)
 {
     struct tp_event events[16];
     int n = tp_poll(h->tp, events, 16);
@@ -209,7 +209,7 @@ bool links_poll(struct helper *h)
         case TP_CONNECTED:
             if (events[i].ep == p->way.ep) {
                 way_connected(&p->way, &h->ways, h->now);
-                links_read(h, p->node);
+                reach_read(h, p->node);
             } else if (events[i].ep == p->probe) { /* cannot be: probes are rejected */
                 tp_disconnect(p->probe);
             }
@@ -229,7 +229,7 @@ bool links_poll(struct helper *h)
     return n > 0;
 }
 
-void links_tick(struct helper *h)
+void reach_tick(struct helper *h)
 {
     bool any = false;
     for (int i = 0; h->probing && i < h->config.params.n; i++) {

@@ -8,27 +8,27 @@
  * A plan lists each migration once (and one that steps aside twice), in an order in which every destination is free.
  *
  * Use: the method is one step of a struct place_method,
- *   repair_init(&r, &place, &load, 4); place_method_add(&method, repair_plan, &r);
+ *   remap_init(&r, &place, &load, 4); place_method_add(&method, remap_plan, &r);
  * The load must follow the place, as it does in load_substitute. Cost: some hundred trial moves per repair;
- * docs/placement.md has the numbers. threads one caller at a time. blocks never. Only repair_init allocates.
+ * docs/placement.md has the numbers. threads one caller at a time. blocks never. Only remap_init allocates.
  * source  new; Spare-nodes leaves the search for better mappings as future work. */
-#ifndef KEEL_TOPO_REPAIR_H
-#define KEEL_TOPO_REPAIR_H
+#ifndef KEEL_TOPO_REMAP_H
+#define KEEL_TOPO_REMAP_H
 #include "runtime/topo/key.h"
 
 enum {
-    REPAIR_MOVES = 8,       /* the bound when none is given */
-    REPAIR_MOVES_MAX = 256, /* the highest one */
-    REPAIR_NEAR = 16,       /* free nodes, and slots to change places with, that are tried for one slot */
-    REPAIR_SLOTS = 8,       /* slots on a hottest link that are tried */
-    REPAIR_USERS = 64,      /* those that are looked at for that */
+    REMAP_MOVES = 8,       /* the bound when none is given */
+    REMAP_MOVES_MAX = 256, /* the highest one */
+    REMAP_NEAR = 16,       /* free nodes, and slots to change places with, that are tried for one slot */
+    REMAP_SLOTS = 8,       /* slots on a hottest link that are tried */
+    REMAP_USERS = 64,      /* those that are looked at for that */
 };
 
-struct repair_candidate {
+struct remap_candidate {
     int32_t node, gain;
 };
 
-struct repair {
+struct remap {
     struct load *load; /* the caller's */
     int32_t moves;     /* bound on moves per failure */
     int32_t most;      /* that, or the bound of the whole method */
@@ -46,9 +46,9 @@ struct repair {
     struct place_plan slide;
 };
 
-/* p and l are the caller's and outlive r. moves 1..REPAIR_MOVES_MAX. returns   false when out of memory. */
-bool repair_init(struct repair *r, const struct place *p, struct load *l, int32_t moves);
-void repair_fini(struct repair *r);
-/* A place_fn; arg is the struct repair. */
-bool repair_plan(const struct place *p, int32_t node, struct place_plan *plan, void *arg);
+/* p and l are the caller's and outlive r. moves 1..REMAP_MOVES_MAX. returns   false when out of memory. */
+bool remap_init(struct remap *r, const struct place *p, struct load *l, int32_t moves);
+void remap_fini(struct remap *r);
+/* A place_fn; arg is the struct remap. */
+bool remap_plan(const struct place *p, int32_t node, struct place_plan *plan, void *arg);
 #endif

@@ -6,7 +6,7 @@
 #include "runtime/base/log.h"
 #include "runtime/net/hello.h"
 #include "runtime/client/client.h"
-#include "runtime/client/stream/link.h"
+#include "runtime/client/stream/connection.h"
 #include "runtime/wire/kinds.h"
 
 enum {
@@ -17,9 +17,9 @@ enum {
     STILL_DOUBTED_NS = 1000000000,
 };
 
-void link_ask_agent(struct client *c, int node, uint64_t now)
+void connection_ask_agent(struct client *c, int node, uint64_t now)
 {
-    struct link *l = &c->links.of[node];
+    struct connection *l = &c->connections.of[node];
     if (node == c->node || now - l->check_at < ASK_EVERY_NS)
         return;
     l->check_at = now;
@@ -28,7 +28,7 @@ void link_ask_agent(struct client *c, int node, uint64_t now)
 }
 
 /* Nothing has moved for that long on a connection on which something is to come. */
-static bool is_still(struct client *c, struct link *l, uint64_t still)
+static bool is_still(struct client *c, struct connection *l, uint64_t still)
 {
     struct tp_moved moved;
     bool anew = c->progress.lived_ns - l->looked_at >= still; /* nobody was waiting */
@@ -45,9 +45,9 @@ static bool is_still(struct client *c, struct link *l, uint64_t still)
 /* An answer is missing, the node lives, and nothing moves on the connection, or it does not come up: somebody sleeps who has something to send, or
  * waits for what has got lost. What is on its way is asked for again over another connection, as when one breaks. A connection that moves,
  * however slowly, stays. */
-void link_look(struct client *c, int node, bool goes_elsewhere)
+void connection_look(struct client *c, int node, bool goes_elsewhere)
 {
-    struct link *l = &c->links.of[node];
+    struct connection *l = &c->connections.of[node];
     uint64_t still = c->timeout_ns / STILL_PART > STILL_MIN_NS ? c->timeout_ns / STILL_PART : STILL_MIN_NS;
     if (goes_elsewhere && still > STILL_DOUBTED_NS)
         still = STILL_DOUBTED_NS;
@@ -60,10 +60,10 @@ void link_look(struct client *c, int node, bool goes_elsewhere)
     log_warn_some("node %d has not answered for %llu ms, and nothing moves on the connection to it: asking again over "
                   "another one",
                   node, (unsigned long long)(still / KEEL_NS_PER_MS));
-    link_drop(c, node);
+    connection_drop(c, node);
 }
 
-int link_note_take(struct link *l)
+int connection_note_take(struct connection *l)
 {
     for (int w = 0; w < NOTES_MAX / 64; w++)
         if (~l->notes[w]) {
@@ -74,18 +74,18 @@ int link_note_take(struct link *l)
     return -1;
 }
 
-void link_note_free(struct client *c, struct link *l, int note)
+void connection_note_free(struct client *c, struct connection *l, int note)
 {
     l->notes[note / 64] &= ~((uint64_t)1 << (note % 64));
     c->ops.serve = true;
 }
 
-void link_note_give_up(struct link *l, int note, int which)
+void connection_note_give_up(struct connection *l, int note, int which)
 {
     l->given_up[which][note / 64] |= (uint64_t)1 << (note % 64);
 }
 
-void link_notes_taken_up(struct client *c, struct link *l)
+void connection_notes_taken_up(struct client *c, struct connection *l)
 {
     for (int w = 0; w < NOTES_MAX / 64; w++) {
         l->notes[w] &= ~l->given_up[0][w];
@@ -95,7 +95,7 @@ void link_notes_taken_up(struct client *c, struct link *l)
     c->ops.serve = true;
 }
 
-size_t link_hello(const struct client *c, const struct way *w, uint64_t to_incarnation, uint8_t *out)
+size_t connection_hello(const struct client *c, const struct way *w, uint64_t to_incarnation, uint8_t *out)
 {
     struct hello hello = {.job = c->job,
                           .incarnation = c->incarnation,
@@ -112,7 +112,7 @@ size_t link_hello(const struct client *c, const struct way *w, uint64_t to_incar
 static size_t make_hello(void *user, const struct way *w, uint8_t *out)
 {
     const struct client *c = user;
-    return link_hello(c, w, page_node(c->page, w->key.node)->incarnation, out);
+    return connection_hello(c, w, page_node(c->page, w->key.node)->incarnation, out);
 }
 
 /* Of a node that is believed dead, or does not answer our agent either, keelrun tells. */
@@ -124,37 +124,37 @@ static void tell_way(const struct ways *kind, const struct way *w, const struct 
         way_log(kind, w, to, for_ns);
 }
 
-void link_init(struct client *c)
+void connection_init(struct client *c)
 {
-    c->links.ways = (struct ways){.tp = c->links.net,
-                                  .first_ns = KEEL_NS_PER_MS,
-                                  .max_ns = 50 * KEEL_NS_PER_MS,
-                                  .hello = make_hello,
-                                  .user = c,
-                                  .tell = tell_way,
-                                  .whose = "node"};
+    c->connections.ways = (struct ways){.tp = c->connections.net,
+                                        .first_ns = KEEL_NS_PER_MS,
+                                        .max_ns = 50 * KEEL_NS_PER_MS,
+                                        .hello = make_hello,
+                                        .user = c,
+                                        .tell = tell_way,
+                                        .whose = "node"};
     for (int m = 0; m < (int)c->page->members; m++) {
-        c->links.of[m] = (struct link){.client = c, .node = m, .rank = -1};
-        way_init(&c->links.of[m].way, &c->links.ways, way_direct(m));
+        c->connections.of[m] = (struct connection){.client = c, .node = m, .rank = -1};
+        way_init(&c->connections.of[m].way, &c->connections.ways, way_direct(m));
     }
 }
 
-struct tp_ep *link_up(struct client *c, int node, uint64_t now)
+struct tp_ep *connection_up(struct client *c, int node, uint64_t now)
 {
-    struct link *l = &c->links.of[node];
+    struct connection *l = &c->connections.of[node];
     const struct page_node *n = page_node(c->page, node);
     if (l->way.state == WAY_UP)
         return l->way.ep;
     if (l->way.state == WAY_DOWN && atomic_load_explicit(&n->alive, memory_order_acquire))
-        l->came_at = way_try(&l->way, &c->links.ways, &n->addr, l, now) ? c->progress.lived_ns : l->came_at;
+        l->came_at = way_try(&l->way, &c->connections.ways, &n->addr, l, now) ? c->progress.lived_ns : l->came_at;
     if (l->way.state == WAY_DOWN && l->way.retry_at < c->progress.retry_at)
         c->progress.retry_at = l->way.retry_at;
     return NULL;
 }
 
-void link_drop(struct client *c, int node)
+void connection_drop(struct client *c, int node)
 {
-    struct link *l = &c->links.of[node];
+    struct connection *l = &c->connections.of[node];
     if (l->way.state != WAY_DOWN && node != c->node)
         tp_disconnect(l->way.ep); /* TP_CLOSED follows, after the events of what is on its way */
 }
@@ -167,7 +167,7 @@ static void take(struct client *c, const struct wire *w, size_t len, uint64_t no
         courier_receive(c, w, w + 1, len, now);
 }
 
-void link_event(struct link *l, const struct tp_event *e, uint64_t now)
+void connection_event(struct connection *l, const struct tp_event *e, uint64_t now)
 {
     struct client *c = l->client;
     if (l->rank >= 0) {
@@ -176,17 +176,17 @@ void link_event(struct link *l, const struct tp_event *e, uint64_t now)
     }
     switch (e->type) {
     case TP_CONNECTED:
-        way_connected(&l->way, &c->links.ways, now);
+        way_connected(&l->way, &c->connections.ways, now);
         l->looked_at = l->came_at = l->went_at = c->progress.lived_ns;
-        op_link_up(c, l->node);
-        courier_link_up(c, l->node, now);
+        op_connection_up(c, l->node);
+        courier_connection_up(c, l->node, now);
         break;
     case TP_CLOSED:
         way_drop(&l->way);
         log_debug("connection to node %d closed: %s", l->node, keel_status_name(e->status));
-        link_ask_agent(c, l->node, now);
-        op_link_lost(c, l->node);
-        courier_link_lost(c, l->node);
+        connection_ask_agent(c, l->node, now);
+        op_connection_lost(c, l->node);
+        courier_connection_lost(c, l->node);
         break;
     case TP_RECV:
         if (wire_bytes(e->data, e->len) && wire_is_known(e->data, WIRE_TO_RANK))

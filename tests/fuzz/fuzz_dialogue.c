@@ -1,7 +1,7 @@
 /* Links: the input is a schedule of what two ends of a dialogue say, of what arrives, and of connections that break and
  * come again with the counts that both name; or, if the first byte is odd, what one end hears from an end that has the
  * keys and lies. In the first case each frame arrives once, in order; in the second nothing but memory is at stake. */
-#include "pm/wire/link.h"
+#include "pm/wire/dialogue.h"
 #include "pm/wire/message.h"
 
 #include <stdlib.h>
@@ -18,7 +18,7 @@ struct frame {
 };
 
 struct end {
-    struct link link;
+    struct dialogue dialogue;
     struct frame wire[WIRE_MAX]; /* on the present connection, from it */
     size_t first, count;
     uint32_t next, expected;
@@ -42,7 +42,7 @@ static void say(struct end *e, size_t len)
 {
     uint8_t body[BODY_MAX] = {0};
     put_u32(body, e->next++);
-    link_send(&e->link, MSG_OUTPUT, body, len < 4 ? 4 : len);
+    dialogue_send(&e->dialogue, MSG_OUTPUT, body, len < 4 ? 4 : len);
 }
 
 static void deliver(struct end *from, struct end *to)
@@ -54,14 +54,15 @@ static void deliver(struct end *from, struct end *to)
     from->first = (from->first + 1) % WIRE_MAX;
     from->count--;
     memcpy(body, f->number, sizeof f->number);
-    if (link_receive(&to->link, f->type, body, f->len) && link_is_counted(f->type) && get_u32(body) != to->expected++)
+    if (dialogue_receive(&to->dialogue, f->type, body, f->len) && dialogue_is_counted(f->type) &&
+        get_u32(body) != to->expected++)
         abort(); /* left out, twice, or in another order */
 }
 
 static void drop(void)
 {
     for (int i = 0; i < 2; i++) {
-        link_down(&ends[i].link);
+        dialogue_down(&ends[i].dialogue);
         ends[i].first = ends[i].count = 0;
     }
 }
@@ -70,8 +71,8 @@ static void drop(void)
 static void connect_again(int first)
 {
     drop();
-    uint64_t heard[2] = {ends[0].link.received, ends[1].link.received};
-    if (!link_up(&ends[first].link, heard[!first]) || !link_up(&ends[!first].link, heard[first]))
+    uint64_t heard[2] = {ends[0].dialogue.received, ends[1].dialogue.received};
+    if (!dialogue_up(&ends[first].dialogue, heard[!first]) || !dialogue_up(&ends[!first].dialogue, heard[first]))
         abort();
 }
 
@@ -89,7 +90,7 @@ static void honest(const uint8_t *data, size_t size)
             say(&ends[who], BODY_MAX - (data[i] >> 4));
             break;
         case 3:
-            link_send(&ends[who].link, data[i] & 16 ? MSG_PING : MSG_BYE, NULL, 0);
+            dialogue_send(&ends[who].dialogue, data[i] & 16 ? MSG_PING : MSG_BYE, NULL, 0);
             break;
         case 4:
             drop();
@@ -108,13 +109,13 @@ static void honest(const uint8_t *data, size_t size)
             deliver(&ends[!i], &ends[i]);
         }
     for (int i = 0; i < 2; i++)
-        if (ends[i].expected != ends[!i].next || ends[i].link.sent - ends[i].link.acked > 2 * 64)
+        if (ends[i].expected != ends[!i].next || ends[i].dialogue.sent - ends[i].dialogue.acked > 2 * 64)
             abort();
 }
 
 static void liar(const uint8_t *data, size_t size)
 {
-    struct link *l = &ends[0].link;
+    struct dialogue *l = &ends[0].dialogue;
     for (size_t i = 0; i + 10 <= size && ends[0].count < WIRE_MAX / 2; i += 10) {
         uint64_t count = get_u32(data + i + 2) | (uint64_t)get_u32(data + i + 6) << 32;
         switch (data[i] % 4) {
@@ -123,14 +124,14 @@ static void liar(const uint8_t *data, size_t size)
             break;
         case 1:
             ends[0].first = ends[0].count = 0;
-            link_down(l);
-            (void)link_up(l, data[i + 1] & 1 ? count : l->sent - (data[i + 1] >> 1));
+            dialogue_down(l);
+            (void)dialogue_up(l, data[i + 1] & 1 ? count : l->sent - (data[i + 1] >> 1));
             break;
         case 2:
-            link_receive(l, MSG_ACK, data + i + 2, data[i + 1] & 1 ? 8 : data[i + 1] % 9);
+            dialogue_receive(l, MSG_ACK, data + i + 2, data[i + 1] & 1 ? 8 : data[i + 1] % 9);
             break;
         default:
-            link_receive(l, data[i + 1], zeros, count % BODY_MAX);
+            dialogue_receive(l, data[i + 1], zeros, count % BODY_MAX);
         }
         if (l->acked > l->sent || (l->sent == l->acked) != (l->first == NULL) ||
             (l->first == NULL) != (l->last == NULL))
@@ -144,13 +145,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     for (int i = 0; i < 2; i++) {
         ends[i].first = ends[i].count = ends[i].next = ends[i].expected = 0;
-        link_init(&ends[i].link, put, &ends[i]);
+        dialogue_init(&ends[i].dialogue, put, &ends[i]);
     }
     if (data[0] & 1)
         liar(data + 1, size - 1);
     else
         honest(data + 1, size - 1);
     for (int i = 0; i < 2; i++)
-        link_free(&ends[i].link);
+        dialogue_free(&ends[i].dialogue);
     return 0;
 }

@@ -39,24 +39,24 @@ static const struct conn_events first_events, resume_events, return_events;
 static void send_now(void *user, uint8_t type, const void *body, size_t len)
 {
     struct keeld *a = user;
-    conn_send(a->link.conn, type, body, len);
+    conn_send(a->dialogue.conn, type, body, len);
 }
 
-void keeld_link_send(struct keeld *a, uint8_t type, const void *body, size_t len)
+void keeld_dialogue_send(struct keeld *a, uint8_t type, const void *body, size_t len)
 {
-    if (a->link.gone)
+    if (a->dialogue.gone)
         return;
-    if (type == MSG_EVENT && !a->link.frames.up && a->link.frames.held > EVENTS_MAX)
-        a->link.events_lost++;
+    if (type == MSG_EVENT && !a->dialogue.frames.up && a->dialogue.frames.held > EVENTS_MAX)
+        a->dialogue.events_lost++;
     else
-        link_send(&a->link.frames, type, body, len);
+        dialogue_send(&a->dialogue.frames, type, body, len);
 }
 
-void keeld_link_send_json(struct keeld *a, uint8_t type, json_t *body)
+void keeld_dialogue_send_json(struct keeld *a, uint8_t type, json_t *body)
 {
     char *text = json_dumps(body, JSON_COMPACT);
     if (text)
-        keeld_link_send(a, type, text, strlen(text));
+        keeld_dialogue_send(a, type, text, strlen(text));
     free(text);
     json_decref(body);
 }
@@ -65,8 +65,8 @@ void keeld_link_send_json(struct keeld *a, uint8_t type, json_t *body)
 static void say_outside(const struct keeld *a, const char *line)
 {
     log_error("%s", line);
-    if (a->link.outside >= 0)
-        (void)dprintf(a->link.outside, "keeld node %d: %s\n", a->launch.node, line);
+    if (a->dialogue.outside >= 0)
+        (void)dprintf(a->dialogue.outside, "keeld node %d: %s\n", a->launch.node, line);
 }
 
 /* ---- patience ---- */
@@ -87,12 +87,12 @@ static void leave_unheard(struct keeld *a)
 /* A keelrun that is stopped will find everything in its socket. */
 static void still_unheard(struct keeld *a)
 {
-    if (a->link.conn && conn_delivered(a->link.conn))
+    if (a->dialogue.conn && conn_delivered(a->dialogue.conn))
         keeld_depart(a, 0);
-    else if (uv_now(&a->loop) - a->link.over_ms >= (uint64_t)a->job.console_s * 1000)
+    else if (uv_now(&a->loop) - a->dialogue.over_ms >= (uint64_t)a->job.console_s * 1000)
         leave_unheard(a);
     else
-        uv_timer_start(&a->link.patience, patience_passed, OVER_AGAIN_MS, 0);
+        uv_timer_start(&a->dialogue.patience, patience_passed, OVER_AGAIN_MS, 0);
 }
 
 static void patience_passed(uv_timer_t *timer)
@@ -102,25 +102,25 @@ static void patience_passed(uv_timer_t *timer)
         still_unheard(a);
     } else if (a->launch.back && a->state == KEELD_JOINING) {
         does_not_return(a, "keelrun has not taken it in");
-    } else if (!a->link.conn) {
+    } else if (!a->dialogue.conn) {
         log_info("keelrun is out of reach for %d s: output does not wait for it any more", a->job.console_s);
-        a->link.given_up = true;
+        a->dialogue.given_up = true;
         keeld_output_free(a);
     }
 }
 
 static void be_patient(struct keeld *a)
 {
-    uv_timer_start(&a->link.patience, patience_passed, (uint64_t)a->job.console_s * 1000, 0);
+    uv_timer_start(&a->dialogue.patience, patience_passed, (uint64_t)a->job.console_s * 1000, 0);
 }
 
 /* It has ended. */
 static void keelrun_gone(struct keeld *a)
 {
     log_info("keelrun is gone; the job goes on without it");
-    a->link.gone = true;
-    uv_timer_stop(&a->link.patience);
-    link_free(&a->link.frames);
+    a->dialogue.gone = true;
+    uv_timer_stop(&a->dialogue.patience);
+    dialogue_free(&a->dialogue.frames);
     keeld_output_free(a);
     keeld_ranks_stdin(a, NULL, 0);
     if (a->stopped) /* by Ctrl-Z: nobody else would continue them */
@@ -129,15 +129,15 @@ static void keelrun_gone(struct keeld *a)
         keeld_depart(a, 0);
 }
 
-void keeld_link_over(struct keeld *a)
+void keeld_dialogue_over(struct keeld *a)
 {
     FAULT_POINT("link.over");
-    keeld_link_send_json(a, MSG_OVER,
-                         json_pack("{s:i, s:o, s:b}", "code", a->end.code, "why", codec_text(a->end.why), "own",
-                                   a->end.own_why != NULL));
+    keeld_dialogue_send_json(a, MSG_OVER,
+                             json_pack("{s:i, s:o, s:b}", "code", a->end.code, "why", codec_text(a->end.why), "own",
+                                       a->end.own_why != NULL));
     FAULT_POINT("link.over_told");
-    a->link.over_ms = uv_now(&a->loop);
-    uv_timer_start(&a->link.patience, patience_passed,
+    a->dialogue.over_ms = uv_now(&a->loop);
+    uv_timer_start(&a->dialogue.patience, patience_passed,
                    a->job.console_s * 1000LL < BYE_MS ? (uint64_t)a->job.console_s * 1000 : BYE_MS, 0);
 }
 
@@ -147,7 +147,8 @@ static void connect_first(struct keeld *a)
 {
     const struct summons *s = a->launch.summons;
     const struct session_key ticket = {.id = s->ticket.id, .secret = s->ticket.key};
-    a->link.conn = conn_connect(&a->loop, s->from, s->host, s->port, s->job_id, &ticket, CONNECT_MS, &first_events, a);
+    a->dialogue.conn =
+        conn_connect(&a->loop, s->from, s->host, s->port, s->job_id, &ticket, CONNECT_MS, &first_events, a);
 }
 
 static void first_open(struct pm_conn *c)
@@ -155,8 +156,8 @@ static void first_open(struct pm_conn *c)
     struct keeld *a = c->user;
     char name[256] = "?";
     gethostname(name, sizeof name - 1);
-    a->link.joined = true;
-    link_up(&a->link.frames, 0);
+    a->dialogue.joined = true;
+    dialogue_up(&a->dialogue.frames, 0);
     conn_local_host(c, a->self_host, sizeof a->self_host);
     FAULT_POINT("start.connected");
     keeld_log_capture(a);
@@ -166,7 +167,7 @@ static void first_open(struct pm_conn *c)
     FAULT_POINT("start.greeted");
 }
 
-void keeld_link_refused(struct keeld *a, const char *why)
+void keeld_dialogue_refused(struct keeld *a, const char *why)
 {
     char line[256];
     snprintf(line, sizeof line, "not admitted: %s", why ? why : "keelrun does not say why");
@@ -181,7 +182,7 @@ static void resume(struct keeld *a)
     const struct summons *s = a->launch.summons;
     const struct session_key secret = {.id = SESSION_OF_JOB, .secret = a->job.secret};
     const struct conn_events *events = a->launch.back && a->state == KEELD_JOINING ? &return_events : &resume_events;
-    a->link.resuming =
+    a->dialogue.resuming =
         conn_connect(&a->loop, s->from, s->host, a->job.console_port, s->job_id, &secret, CONNECT_MS, events, a);
 }
 
@@ -199,37 +200,37 @@ static void resume_open(struct pm_conn *c)
     struct keeld *a = c->user;
     conn_send_json(c, MSG_RESUME,
                    json_pack("{s:i, s:I, s:I}", "node", a->launch.node, "console", (json_int_t)a->job.console,
-                             "received", (json_int_t)a->link.frames.received));
+                             "received", (json_int_t)a->dialogue.frames.received));
     FAULT_POINT("link.resuming");
 }
 
 static void tell_losses(struct keeld *a)
 {
-    if (a->link.output_lost)
-        keeld_link_send_json(a, MSG_LOST, json_pack("{s:I}", "bytes", (json_int_t)a->link.output_lost));
-    if (a->link.events_lost)
-        keeld_event(a, "events_lost", json_pack("{s:I}", "count", (json_int_t)a->link.events_lost));
-    a->link.output_lost = a->link.events_lost = 0;
+    if (a->dialogue.output_lost)
+        keeld_dialogue_send_json(a, MSG_LOST, json_pack("{s:I}", "bytes", (json_int_t)a->dialogue.output_lost));
+    if (a->dialogue.events_lost)
+        keeld_event(a, "events_lost", json_pack("{s:I}", "count", (json_int_t)a->dialogue.events_lost));
+    a->dialogue.output_lost = a->dialogue.events_lost = 0;
 }
 
 static void resumed(struct keeld *a, struct pm_conn *c, const json_t *m)
 {
     long long received;
-    a->link.resuming = NULL;
-    a->link.conn = c;
-    a->link.refusals = 0;
-    a->link.ended = false;
-    if (!codec_int(m, "received", 0, INT64_MAX, &received) || !link_up(&a->link.frames, (uint64_t)received)) {
+    a->dialogue.resuming = NULL;
+    a->dialogue.conn = c;
+    a->dialogue.refusals = 0;
+    a->dialogue.ended = false;
+    if (!codec_int(m, "received", 0, INT64_MAX, &received) || !dialogue_up(&a->dialogue.frames, (uint64_t)received)) {
         log_error("what keelrun says of this node's output cannot be");
-        a->link.conn = NULL;
+        a->dialogue.conn = NULL;
         conn_close(c);
         keelrun_gone(a);
         return;
     }
     FAULT_POINT("link.resumed");
-    a->link.given_up = false;
+    a->dialogue.given_up = false;
     if (a->state != KEELD_OVER)
-        uv_timer_stop(&a->link.patience);
+        uv_timer_stop(&a->dialogue.patience);
     keeld_output_free(a);
     tell_losses(a);
 }
@@ -237,7 +238,7 @@ static void resumed(struct keeld *a, struct pm_conn *c, const json_t *m)
 static void resume_frame(struct pm_conn *c, uint8_t type, const uint8_t *body, size_t len)
 {
     struct keeld *a = c->user;
-    if (c == a->link.conn) {
+    if (c == a->dialogue.conn) {
         keeld_run_frame(a, type, body, len);
         return;
     }
@@ -257,10 +258,10 @@ static bool is_refusal(const char *why)
 
 static void cut(struct keeld *a, const char *why)
 {
-    a->link.conn = NULL;
-    link_down(&a->link.frames);
+    a->dialogue.conn = NULL;
+    dialogue_down(&a->dialogue.frames);
     log_info("the connection to keelrun broke (%s); it is made again", why);
-    a->link.ended = strcmp(why, "closed by peer") == 0 || strcmp(why, uv_strerror(UV_ECONNRESET)) == 0;
+    a->dialogue.ended = strcmp(why, "closed by peer") == 0 || strcmp(why, uv_strerror(UV_ECONNRESET)) == 0;
     FAULT_POINT("link.broken");
     if (a->state != KEELD_OVER)
         be_patient(a);
@@ -270,17 +271,17 @@ static void cut(struct keeld *a, const char *why)
 static void resume_lost(struct pm_conn *c, const char *why)
 {
     struct keeld *a = c->user;
-    if (c == a->link.conn) {
+    if (c == a->dialogue.conn) {
         cut(a, why);
         return;
     }
-    a->link.resuming = NULL;
-    a->link.refusals = is_refusal(why) ? a->link.refusals + 1 : 0;
-    a->link.ended = a->link.ended || a->link.refusals > 0;
-    if (a->link.refusals >= REFUSALS)
+    a->dialogue.resuming = NULL;
+    a->dialogue.refusals = is_refusal(why) ? a->dialogue.refusals + 1 : 0;
+    a->dialogue.ended = a->dialogue.ended || a->dialogue.refusals > 0;
+    if (a->dialogue.refusals >= REFUSALS)
         keelrun_gone(a);
     else
-        uv_timer_start(&a->link.again, again_passed, a->link.refusals ? REFUSED_AGAIN_MS : RESUME_AGAIN_MS, 0);
+        uv_timer_start(&a->dialogue.again, again_passed, a->dialogue.refusals ? REFUSED_AGAIN_MS : RESUME_AGAIN_MS, 0);
 }
 
 static void first_frame(struct pm_conn *c, uint8_t type, const uint8_t *body, size_t len)
@@ -295,10 +296,10 @@ static void first_lost(struct pm_conn *c, const char *why)
         cut(a, why);
         return;
     }
-    a->link.conn = NULL;
-    link_down(&a->link.frames);
-    if (a->state == KEELD_JOINING && !a->link.joined && !is_refusal(why) && ++a->link.tries < CONNECT_TRIES) {
-        uv_timer_start(&a->link.again, again_passed, CONNECT_AGAIN_MS, 0);
+    a->dialogue.conn = NULL;
+    dialogue_down(&a->dialogue.frames);
+    if (a->state == KEELD_JOINING && !a->dialogue.joined && !is_refusal(why) && ++a->dialogue.tries < CONNECT_TRIES) {
+        uv_timer_start(&a->dialogue.again, again_passed, CONNECT_AGAIN_MS, 0);
         return;
     }
     log_error("node %d: no launcher at %s: %s", a->launch.node, c->peer, why);
@@ -314,12 +315,12 @@ static const struct conn_events resume_events = {resume_open, resume_frame, resu
 static void return_open(struct pm_conn *c)
 {
     struct keeld *a = c->user;
-    a->link.resuming = NULL;
-    a->link.conn = c;
+    a->dialogue.resuming = NULL;
+    a->dialogue.conn = c;
     conn_local_host(c, a->self_host, sizeof a->self_host);
-    if (!a->link.joined)
+    if (!a->dialogue.joined)
         keeld_log_capture(a);
-    a->link.joined = true;
+    a->dialogue.joined = true;
     keeld_return_ask(a, c);
 }
 
@@ -336,35 +337,35 @@ static void does_not_return(struct keeld *a, const char *why)
 static void return_lost(struct pm_conn *c, const char *why)
 {
     struct keeld *a = c->user;
-    bool was_open = c == a->link.conn;
+    bool was_open = c == a->dialogue.conn;
     if (was_open && a->state >= KEELD_RUNNING && a->ran) {
         cut(a, why);
         return;
     }
-    a->link.conn = a->link.resuming = NULL;
-    link_down(&a->link.frames);
-    a->link.refusals = !was_open && is_refusal(why) ? a->link.refusals + 1 : 0;
+    a->dialogue.conn = a->dialogue.resuming = NULL;
+    dialogue_down(&a->dialogue.frames);
+    a->dialogue.refusals = !was_open && is_refusal(why) ? a->dialogue.refusals + 1 : 0;
     if (a->state != KEELD_JOINING)
         does_not_return(a, "keelrun was lost while it began");
-    else if (a->link.refusals >= REFUSALS)
+    else if (a->dialogue.refusals >= REFUSALS)
         does_not_return(a, "keelrun has ended");
     else
-        uv_timer_start(&a->link.again, again_passed, a->link.refusals ? REFUSED_AGAIN_MS : RESUME_AGAIN_MS, 0);
+        uv_timer_start(&a->dialogue.again, again_passed, a->dialogue.refusals ? REFUSED_AGAIN_MS : RESUME_AGAIN_MS, 0);
 }
 
 static const struct conn_events return_events = {return_open, first_frame, return_lost};
 
-void keeld_link_begin(struct keeld *a)
+void keeld_dialogue_begin(struct keeld *a)
 {
-    link_init(&a->link.frames, send_now, a);
-    uv_timer_init(&a->loop, &a->link.again);
-    uv_timer_init(&a->loop, &a->link.patience);
-    a->link.again.data = a->link.patience.data = a;
-    a->link.gone = a->launch.join;
-    a->link.outside = -1;
-    if (a->link.gone)
+    dialogue_init(&a->dialogue.frames, send_now, a);
+    uv_timer_init(&a->loop, &a->dialogue.again);
+    uv_timer_init(&a->loop, &a->dialogue.patience);
+    a->dialogue.again.data = a->dialogue.patience.data = a;
+    a->dialogue.gone = a->launch.join;
+    a->dialogue.outside = -1;
+    if (a->dialogue.gone)
         return;
-    a->link.outside = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+    a->dialogue.outside = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
     if (!a->launch.back) {
         connect_first(a);
         return;

@@ -1,12 +1,12 @@
-#include "runtime/topo/repair.h"
+#include "runtime/topo/remap.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-bool repair_init(struct repair *r, const struct place *p, struct load *l, int32_t moves)
+bool remap_init(struct remap *r, const struct place *p, struct load *l, int32_t moves)
 {
     size_t slots = (size_t)p->places;
-    *r = (struct repair){.load = l, .moves = moves};
+    *r = (struct remap){.load = l, .moves = moves};
     r->slot_at = malloc((size_t)p->grid.nodes * sizeof *r->slot_at);
     r->changed = malloc(slots * sizeof *r->changed);
     r->displaced = malloc(slots * sizeof *r->displaced);
@@ -19,11 +19,11 @@ bool repair_init(struct repair *r, const struct place *p, struct load *l, int32_
     if (ok)
         place_arrange_init(p, r->mark);
     else
-        repair_fini(r);
+        remap_fini(r);
     return ok;
 }
 
-void repair_fini(struct repair *r)
+void remap_fini(struct remap *r)
 {
     free(r->slot_at);
     free(r->changed);
@@ -35,7 +35,7 @@ void repair_fini(struct repair *r)
     load_key_fini(&r->best);
     load_key_fini(&r->trial);
     place_plan_fini(&r->slide);
-    *r = (struct repair){0};
+    *r = (struct remap){0};
 }
 
 /* Keep the better of the trial and another key there. */
@@ -61,7 +61,7 @@ static bool leads_ring(const struct place *p, const int32_t *at, int32_t slot)
 }
 
 /* Migrations that the map under trial needs: one for each slot that stands elsewhere, and one more for each ring. */
-static int32_t moves_needed(const struct repair *r, const struct place *p)
+static int32_t moves_needed(const struct remap *r, const struct place *p)
 {
     const int32_t *at = r->load->at;
     int32_t moves = 0;
@@ -71,7 +71,7 @@ static int32_t moves_needed(const struct repair *r, const struct place *p)
     return moves;
 }
 
-static void note_changed(struct repair *r, int32_t slot)
+static void note_changed(struct remap *r, int32_t slot)
 {
     for (int32_t i = 0; i < r->nchanged; i++)
         if (r->changed[i] == slot)
@@ -105,25 +105,25 @@ static int32_t middle_of_peers(const struct load *l, int32_t slot)
     return node;
 }
 
-static inline bool is_behind(const struct repair_candidate *c, int32_t node, int32_t gain)
+static inline bool is_behind(const struct remap_candidate *c, int32_t node, int32_t gain)
 {
     return c->gain < gain || (c->gain == gain && c->node > node);
 }
 
 /* Keep the highest gains, in descending order, of equal ones the lowest numbers. */
-static int keep_best(struct repair_candidate *list, int n, int32_t node, int32_t gain)
+static int keep_best(struct remap_candidate *list, int n, int32_t node, int32_t gain)
 {
-    if (n == REPAIR_NEAR && !is_behind(&list[n - 1], node, gain))
+    if (n == REMAP_NEAR && !is_behind(&list[n - 1], node, gain))
         return n;
-    int j = n < REPAIR_NEAR ? n++ : n - 1;
+    int j = n < REMAP_NEAR ? n++ : n - 1;
     for (; j > 0 && is_behind(&list[j - 1], node, gain); j--)
         list[j] = list[j - 1];
-    list[j] = (struct repair_candidate){.node = node, .gain = gain};
+    list[j] = (struct remap_candidate){.node = node, .gain = gain};
     return n;
 }
 
 /* The free nodes nearest to the middle of the slot's peers. */
-static int near_free(const struct repair *r, const struct place *p, int32_t middle, struct repair_candidate *list)
+static int near_free(const struct remap *r, const struct place *p, int32_t middle, struct remap_candidate *list)
 {
     int n = 0;
     for (int32_t i = 0; i < p->nfree; i++)
@@ -138,7 +138,7 @@ static int near_free(const struct repair *r, const struct place *p, int32_t midd
 }
 
 /* The displaced slots with which a change of places shortens the ways to both slots' peers most. */
-static int near_displaced(const struct repair *r, const struct place *p, int32_t slot, struct repair_candidate *list)
+static int near_displaced(const struct remap *r, const struct place *p, int32_t slot, struct remap_candidate *list)
 {
     const struct load *l = r->load;
     int32_t middle = middle_of_peers(l, slot), from = l->at[slot], here = place_distance(p, from, middle);
@@ -153,13 +153,13 @@ static int near_displaced(const struct repair *r, const struct place *p, int32_t
     return n;
 }
 
-static void find_middle(struct repair *r, const struct place *p, int32_t index)
+static void find_middle(struct remap *r, const struct place *p, int32_t index)
 {
     r->middle[index] = middle_of_peers(r->load, r->displaced[index]);
     r->there[index] = place_distance(p, r->load->at[r->displaced[index]], r->middle[index]);
 }
 
-static void add_displaced(struct repair *r, int32_t slot)
+static void add_displaced(struct remap *r, int32_t slot)
 {
     if (r->index[slot] >= 0)
         return;
@@ -168,7 +168,7 @@ static void add_displaced(struct repair *r, int32_t slot)
 }
 
 /* After a slot has moved, its own distance and its peers' middles are others. */
-static void find_middles_around(struct repair *r, const struct place *p, int32_t slot)
+static void find_middles_around(struct remap *r, const struct place *p, int32_t slot)
 {
     const struct pattern *t = r->load->pattern;
     if (r->index[slot] >= 0)
@@ -178,33 +178,33 @@ static void find_middles_around(struct repair *r, const struct place *p, int32_t
             find_middle(r, p, r->index[t->in[i].slot]);
 }
 
-static void stand(struct repair *r, int32_t slot, int32_t node)
+static void stand(struct remap *r, int32_t slot, int32_t node)
 {
     load_put(r->load, slot, node);
     r->slot_at[node] = slot;
 }
 
-static void leave(struct repair *r, int32_t slot)
+static void leave(struct remap *r, int32_t slot)
 {
     r->slot_at[r->load->at[slot]] = PLACE_FREE;
     load_drop(r->load, slot);
 }
 
 /* No map with more collisions than the best known one is worth a look. */
-static int32_t limit(const struct repair *r)
+static int32_t limit(const struct remap *r)
 {
     return r->load->pattern->phases == 1 ? r->best.collisions : INT32_MAX;
 }
 
 /* So many moves, by the method's own bound and by the caller's? */
-static bool is_allowed(struct repair *r, int32_t moves)
+static bool is_allowed(struct remap *r, int32_t moves)
 {
     r->bounded = r->bounded || (moves > r->most && moves <= r->moves);
     return moves <= r->most;
 }
 
 /* Every short slide, of any order, dimension and direction. */
-static void try_slides(struct repair *r, const struct place *p, int32_t node, struct place_plan *plan)
+static void try_slides(struct remap *r, const struct place *p, int32_t node, struct place_plan *plan)
 {
     struct place_plan *t = &r->slide;
     t->slot = plan->slot;
@@ -223,7 +223,7 @@ static void try_slides(struct repair *r, const struct place *p, int32_t node, st
             }
 }
 
-static void try_first(struct repair *r, int32_t node, int32_t to, struct place_plan *plan)
+static void try_first(struct remap *r, int32_t node, int32_t to, struct place_plan *plan)
 {
     if (!load_put_within(r->load, plan->slot, to, plan->count ? limit(r) : INT32_MAX))
         return;
@@ -239,9 +239,9 @@ static void try_first(struct repair *r, int32_t node, int32_t to, struct place_p
 }
 
 /* Where the failed node's slot goes at once. */
-static void place_first(struct repair *r, const struct place *p, int32_t node, struct place_plan *plan)
+static void place_first(struct remap *r, const struct place *p, int32_t node, struct place_plan *plan)
 {
-    struct repair_candidate list[REPAIR_NEAR];
+    struct remap_candidate list[REMAP_NEAR];
     int n = near_free(r, p, middle_of_peers(r->load, plan->slot), list);
     plan->count = 0;
     for (int i = 0; i < n; i++)
@@ -262,7 +262,7 @@ struct choice {
 
 /* A trial is worth it only when it takes messages off the link: the slot there (it is dropped now), and the other one,
  * if any, on the slot's node. */
-static bool relieves(const struct repair *r, int32_t slot, int32_t to, int32_t other, int32_t from)
+static bool relieves(const struct remap *r, int32_t slot, int32_t to, int32_t other, int32_t from)
 {
     const struct load *l = r->load;
     if (l->net.tree.nodes)
@@ -275,9 +275,9 @@ static bool relieves(const struct repair *r, int32_t slot, int32_t to, int32_t o
     return now < r->hottest;
 }
 
-static void try_free(struct repair *r, const struct place *p, int32_t slot, struct choice *best)
+static void try_free(struct remap *r, const struct place *p, int32_t slot, struct choice *best)
 {
-    struct repair_candidate list[REPAIR_NEAR];
+    struct remap_candidate list[REMAP_NEAR];
     int32_t from = r->load->at[slot];
     int n = near_free(r, p, middle_of_peers(r->load, slot), list);
     load_drop(r->load, slot);
@@ -294,7 +294,7 @@ static void try_free(struct repair *r, const struct place *p, int32_t slot, stru
 }
 
 /* slot, dropped, on the other's node, and that one on the slot's: is that better than the best known? */
-static bool try_swap(struct repair *r, const struct place *p, int32_t slot, int32_t from, int32_t other, int32_t to)
+static bool try_swap(struct remap *r, const struct place *p, int32_t slot, int32_t from, int32_t other, int32_t to)
 {
     bool better = false;
     load_drop(r->load, other);
@@ -313,9 +313,9 @@ static bool try_swap(struct repair *r, const struct place *p, int32_t slot, int3
     return better;
 }
 
-static void try_swaps(struct repair *r, const struct place *p, int32_t slot, struct choice *best)
+static void try_swaps(struct remap *r, const struct place *p, int32_t slot, struct choice *best)
 {
-    struct repair_candidate list[REPAIR_NEAR];
+    struct remap_candidate list[REMAP_NEAR];
     int32_t from = r->load->at[slot];
     int n = near_displaced(r, p, slot, list);
     load_drop(r->load, slot);
@@ -327,7 +327,7 @@ static void try_swaps(struct repair *r, const struct place *p, int32_t slot, str
     load_put(r->load, slot, from);
 }
 
-static void carry_out(struct repair *r, const struct place *p, const struct choice *c)
+static void carry_out(struct remap *r, const struct place *p, const struct choice *c)
 {
     int32_t from = r->load->at[c->slot];
     leave(r, c->slot);
@@ -347,7 +347,7 @@ static void carry_out(struct repair *r, const struct place *p, const struct choi
 /* The users with the most messages first, as many of them as are tried. */
 static int sort_users(struct load_user *users, int n)
 {
-    int tried = n < REPAIR_SLOTS ? n : REPAIR_SLOTS;
+    int tried = n < REMAP_SLOTS ? n : REMAP_SLOTS;
     for (int k = 0; k < tried; k++) {
         int top = k;
         for (int i = k + 1; i < n; i++)
@@ -361,14 +361,14 @@ static int sort_users(struct load_user *users, int n)
 }
 
 /* Relieve the first of the hottest links by the best change of one or two slots. returns  was there one? */
-static bool repair_once(struct repair *r, const struct place *p)
+static bool remap_once(struct remap *r, const struct place *p)
 {
-    struct load_user users[REPAIR_USERS];
+    struct load_user users[REMAP_USERS];
     struct choice best = {.slot = -1};
     r->link = load_hottest(r->load, &r->phase);
     r->hottest = r->load->phase[r->phase].max;
-    int n = load_users(r->load, r->slot_at, r->phase, r->link, users, REPAIR_USERS);
-    n = sort_users(users, n < REPAIR_USERS ? n : REPAIR_USERS);
+    int n = load_users(r->load, r->slot_at, r->phase, r->link, users, REMAP_USERS);
+    n = sort_users(users, n < REMAP_USERS ? n : REMAP_USERS);
     load_key_read(&r->best, r->load, 0);
     for (int k = 0; k < n; k++) {
         int32_t was = r->nchanged;
@@ -382,7 +382,7 @@ static bool repair_once(struct repair *r, const struct place *p)
     return best.slot >= 0;
 }
 
-static void begin(struct repair *r, const struct place *p)
+static void begin(struct remap *r, const struct place *p)
 {
     memcpy(r->slot_at, p->slot_at, (size_t)p->grid.nodes * sizeof *r->slot_at);
     r->nchanged = r->ndisplaced = 0;
@@ -394,7 +394,7 @@ static void begin(struct repair *r, const struct place *p)
 }
 
 /* The load is the caller's: back to the map as it is, without the failed node's slot. */
-static void take_back(struct repair *r, const struct place *p, int32_t lost, int32_t node)
+static void take_back(struct remap *r, const struct place *p, int32_t lost, int32_t node)
 {
     for (int32_t i = 0; i < r->nchanged; i++)
         load_drop(r->load, r->changed[i]);
@@ -404,9 +404,9 @@ static void take_back(struct repair *r, const struct place *p, int32_t lost, int
     r->load->at[lost] = node;
 }
 
-bool repair_plan(const struct place *p, int32_t node, struct place_plan *plan, void *arg)
+bool remap_plan(const struct place *p, int32_t node, struct place_plan *plan, void *arg)
 {
-    struct repair *r = arg;
+    struct remap *r = arg;
     if (!p->nfree)
         return false;
     r->most = r->moves < plan->most ? r->moves : plan->most;
@@ -419,7 +419,7 @@ bool repair_plan(const struct place *p, int32_t node, struct place_plan *plan, v
     if (r->most > 1 && load_collisions(r->load) > r->load->pattern->phases) {
         for (int32_t i = 0; i < r->ndisplaced; i++)
             find_middle(r, p, i);
-        while (load_collisions(r->load) > r->load->pattern->phases && repair_once(r, p))
+        while (load_collisions(r->load) > r->load->pattern->phases && remap_once(r, p))
             continue;
     }
     bool ok = place_arrange(p, r->changed, r->nchanged, r->load->at, r->mark, plan);

@@ -1,5 +1,5 @@
 /* The dialogue between keelrun and an agent over connections that break: each frame once, in order. */
-#include "pm/wire/link.h"
+#include "pm/wire/dialogue.h"
 #include "pm/wire/message.h"
 
 #include "runtime/base/rng.h"
@@ -26,7 +26,7 @@ struct wire {
 };
 
 struct end {
-    struct link link;
+    struct dialogue dialogue;
     struct wire out;
     uint32_t next;     /* the number that it says next */
     uint32_t expected; /* the one that it is to hear */
@@ -47,7 +47,7 @@ static void say(struct end *e, size_t len)
 {
     uint8_t body[BODY_MAX] = {0};
     put_u32(body, e->next++);
-    link_send(&e->link, MSG_OUTPUT, body, len < 4 ? 4 : len);
+    dialogue_send(&e->dialogue, MSG_OUTPUT, body, len < 4 ? 4 : len);
 }
 
 /* The oldest frame that `from` has sent arrives. */
@@ -58,7 +58,7 @@ static void deliver(struct end *from, struct end *to)
     const struct frame *f = &from->out.frames[from->out.first];
     from->out.first = (from->out.first + 1) % WIRE_MAX;
     from->out.count--;
-    if (!link_receive(&to->link, f->type, f->body, f->len))
+    if (!dialogue_receive(&to->dialogue, f->type, f->body, f->len))
         return;
     assert_int_equal(f->type, MSG_OUTPUT);
     assert_int_equal(get_u32(f->body), to->expected);
@@ -68,32 +68,32 @@ static void deliver(struct end *from, struct end *to)
 /* What is on the way is lost; a new connection, whose ends tell each other what they have. */
 static void break_and_resume(struct end *a, struct end *b)
 {
-    link_down(&a->link);
-    link_down(&b->link);
+    dialogue_down(&a->dialogue);
+    dialogue_down(&b->dialogue);
     a->out.count = b->out.count = 0;
     say(a, 5); /* meanwhile */
     say(b, 700);
     assert_int_equal(a->out.count + b->out.count, 0);
-    assert_true(link_up(&b->link, a->link.received));
-    assert_true(link_up(&a->link, b->link.received));
+    assert_true(dialogue_up(&b->dialogue, a->dialogue.received));
+    assert_true(dialogue_up(&a->dialogue, b->dialogue.received));
 }
 
 static struct end *new_end(void)
 {
     struct end *e = calloc(1, sizeof *e);
-    link_init(&e->link, put, &e->out);
-    assert_true(link_up(&e->link, 0));
+    dialogue_init(&e->dialogue, put, &e->out);
+    assert_true(dialogue_up(&e->dialogue, 0));
     return e;
 }
 
 static void free_end(struct end *e)
 {
-    link_free(&e->link);
-    assert_int_equal(e->link.held, 0);
+    dialogue_free(&e->dialogue);
+    assert_int_equal(e->dialogue.held, 0);
     free(e);
 }
 
-static void test_link_connections_that_break_anywhere_lose_and_double_nothing(void **state)
+static void test_dialogue_connections_that_break_anywhere_lose_and_double_nothing(void **state)
 {
     (void)state;
     const char *given = getenv("KEEL_SEED");
@@ -125,7 +125,7 @@ static void test_link_connections_that_break_anywhere_lose_and_double_nothing(vo
     free_end(b);
 }
 
-static void test_link_what_has_arrived_is_not_kept(void **state)
+static void test_dialogue_what_has_arrived_is_not_kept(void **state)
 {
     (void)state;
     enum { FRAMES = 10000, LEN = 1000 };
@@ -135,37 +135,37 @@ static void test_link_what_has_arrived_is_not_kept(void **state)
         say(a, LEN);
         deliver(a, b);
         deliver(b, a);
-        most = a->link.held > most ? a->link.held : most;
+        most = a->dialogue.held > most ? a->dialogue.held : most;
     }
     assert_true(most <= 64 * 1024); /* what it is short of an acknowledgement */
     free_end(a);
     free_end(b);
 }
 
-static void test_link_what_cannot_be_is_refused(void **state)
+static void test_dialogue_what_cannot_be_is_refused(void **state)
 {
     (void)state;
     struct end *a = new_end();
     uint8_t more[8] = {200};
     say(a, 4);
-    link_receive(&a->link, MSG_ACK, more, sizeof more);
-    assert_int_equal(a->link.acked, 0);
-    link_down(&a->link);
-    assert_false(link_up(&a->link, 2)); /* more than was sent */
-    assert_true(link_up(&a->link, 1));
-    link_down(&a->link);
-    assert_false(link_up(&a->link, 0)); /* less than was acknowledged, and is gone */
+    dialogue_receive(&a->dialogue, MSG_ACK, more, sizeof more);
+    assert_int_equal(a->dialogue.acked, 0);
+    dialogue_down(&a->dialogue);
+    assert_false(dialogue_up(&a->dialogue, 2)); /* more than was sent */
+    assert_true(dialogue_up(&a->dialogue, 1));
+    dialogue_down(&a->dialogue);
+    assert_false(dialogue_up(&a->dialogue, 0)); /* less than was acknowledged, and is gone */
     free_end(a);
 }
 
-static void test_link_frames_of_the_connection_are_not_sent_again(void **state)
+static void test_dialogue_frames_of_the_connection_are_not_sent_again(void **state)
 {
     (void)state;
     struct end *a = new_end();
-    link_down(&a->link);
-    link_send(&a->link, MSG_PING, NULL, 0);
-    assert_int_equal(a->link.sent, 0);
-    assert_true(link_up(&a->link, 0));
+    dialogue_down(&a->dialogue);
+    dialogue_send(&a->dialogue, MSG_PING, NULL, 0);
+    assert_int_equal(a->dialogue.sent, 0);
+    assert_true(dialogue_up(&a->dialogue, 0));
     assert_int_equal(a->out.count, 0);
     free_end(a);
 }
@@ -173,10 +173,10 @@ static void test_link_frames_of_the_connection_are_not_sent_again(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_link_connections_that_break_anywhere_lose_and_double_nothing),
-        cmocka_unit_test(test_link_what_has_arrived_is_not_kept),
-        cmocka_unit_test(test_link_what_cannot_be_is_refused),
-        cmocka_unit_test(test_link_frames_of_the_connection_are_not_sent_again),
+        cmocka_unit_test(test_dialogue_connections_that_break_anywhere_lose_and_double_nothing),
+        cmocka_unit_test(test_dialogue_what_has_arrived_is_not_kept),
+        cmocka_unit_test(test_dialogue_what_cannot_be_is_refused),
+        cmocka_unit_test(test_dialogue_frames_of_the_connection_are_not_sent_again),
     };
     return cmocka_run_group_tests_name("link", tests, NULL, NULL);
 }

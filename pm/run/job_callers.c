@@ -15,7 +15,7 @@ enum {
         64, /* connections without proof at a time, and one for each node that is awaited; of more some are dropped at once */
 };
 
-struct peer {
+struct caller {
     struct job *job;
     int node;     /* -1 until MSG_HELLO or MSG_RESUME */
     int ticket;   /* the node that it has the ticket of, once that is proved; -1 */
@@ -23,38 +23,38 @@ struct peer {
     bool again;   /* it comes again, and has proved to know the secret */
     bool returns; /* as a node that it is not any more: job_return.c */
     struct pm_conn *conn;
-    struct peer *newer, *older; /* strangers only */
+    struct caller *newer, *older; /* strangers only */
 };
 
 /* ---- connections that have not proved to belong to the job ---- */
 
-static void strangers_add(struct strangers *s, struct peer *peer)
+static void strangers_add(struct strangers *s, struct caller *caller)
 {
-    peer->older = s->newest;
-    if (peer->older)
-        peer->older->newer = peer;
+    caller->older = s->newest;
+    if (caller->older)
+        caller->older->newer = caller;
     else
-        s->oldest = peer;
-    s->newest = peer;
+        s->oldest = caller;
+    s->newest = caller;
     s->count++;
 }
 
-static void strangers_remove(struct strangers *s, struct peer *peer)
+static void strangers_remove(struct strangers *s, struct caller *caller)
 {
-    *(peer->older ? &peer->older->newer : &s->oldest) = peer->newer;
-    *(peer->newer ? &peer->newer->older : &s->newest) = peer->older;
-    peer->newer = peer->older = NULL;
+    *(caller->older ? &caller->older->newer : &s->oldest) = caller->newer;
+    *(caller->newer ? &caller->newer->older : &s->newest) = caller->older;
+    caller->newer = caller->older = NULL;
     s->count--;
 }
 
 /* The oldest one of the address that has most: members prove themselves at once. */
-static struct peer *surplus_stranger(const struct strangers *s)
+static struct caller *surplus_stranger(const struct strangers *s)
 {
-    struct peer *worst = NULL;
+    struct caller *worst = NULL;
     int most = 0;
-    for (struct peer *p = s->oldest; p; p = p->newer) {
+    for (struct caller *p = s->oldest; p; p = p->newer) {
         int here = 0;
-        for (struct peer *q = p; q; q = q->newer)
+        for (struct caller *q = p; q; q = q->newer)
             here += conn_same_host(p->conn, q->conn);
         if (here > most) {
             most = here;
@@ -97,34 +97,34 @@ static bool holds_ticket(struct job *j, const struct pm_conn *c, int node)
 
 static void on_hello(struct job *j, struct pm_conn *c, const json_t *m)
 {
-    struct peer *peer = c->user;
+    struct caller *caller = c->user;
     long long node, pid;
-    if (peer->node < 0 && codec_int(m, "node", 0, j->all - 1, &node) &&
+    if (caller->node < 0 && codec_int(m, "node", 0, j->all - 1, &node) &&
         j->nodes[job_place_of(j, (int)node)].phase == NODE_LOST) {
         refuse(j, c, job_place_of(j, (int)node));
         return;
     }
     const char *version = json_string_value(json_object_get(m, "version"));
-    if (peer->node >= 0 || !codec_int(m, "node", 0, j->all - 1, &node) || !codec_int(m, "pid", 1, INT32_MAX, &pid) ||
+    if (caller->node >= 0 || !codec_int(m, "node", 0, j->all - 1, &node) || !codec_int(m, "pid", 1, INT32_MAX, &pid) ||
         !holds_ticket(j, c, (int)node) || j->nodes[job_place_of(j, (int)node)].phase != NODE_AWAITED) {
         log_info("%s: a second or senseless hello, dropped", c->peer);
-        if (peer->node < 0) {
-            strangers_remove(&j->strangers, peer);
+        if (caller->node < 0) {
+            strangers_remove(&j->strangers, caller);
         } else {
-            j->nodes[peer->node].conn = NULL;
-            j->nodes[peer->node].phase = NODE_LOST;
+            j->nodes[caller->node].conn = NULL;
+            j->nodes[caller->node].phase = NODE_LOST;
         }
-        free(peer);
+        free(caller);
         conn_close(c);
         return;
     }
     int started_as = (int)node;
     node = job_place_of(j, started_as);
-    peer->node = (int)node;
-    strangers_remove(&j->strangers, peer);
+    caller->node = (int)node;
+    strangers_remove(&j->strangers, caller);
     struct job_node *n = &j->nodes[node];
     n->phase = NODE_JOINED;
-    job_link_open(j, (int)node, c);
+    job_dialogue_open(j, (int)node, c);
     FAULT_POINT("run.joined");
     tell_restart(j, (int)node);
     n->agent_fd = descendants_open((pid_t)pid, launch_launcher_pid(j->launch, started_as));
@@ -154,7 +154,7 @@ static void take_back(struct job *j, int node)
 /* An agent whose connection broke is there again. */
 static void on_resume(struct job *j, struct pm_conn *c, const json_t *m)
 {
-    struct peer *peer = c->user;
+    struct caller *caller = c->user;
     long long node, console, received;
     if (j->phase < JOB_RUNNING || !codec_int(m, "node", 0, j->total - 1, &node) ||
         !codec_int(m, "console", 0, INT64_MAX, &console) || !codec_int(m, "received", 0, INT64_MAX, &received) ||
@@ -162,15 +162,15 @@ static void on_resume(struct job *j, struct pm_conn *c, const json_t *m)
         log_warn_some("%s: comes again, but was never here", c->peer);
         return; /* a stranger it stays */
     }
-    strangers_remove(&j->strangers, peer);
-    peer->node = (int)node;
+    strangers_remove(&j->strangers, caller);
+    caller->node = (int)node;
     struct pm_conn *old = j->nodes[node].conn;
     if (old) {
         free(old->user);
         conn_close(old);
         j->nodes[node].conn = NULL;
     }
-    if (!job_link_resume(j, (int)node, c, (uint64_t)received))
+    if (!job_dialogue_resume(j, (int)node, c, (uint64_t)received))
         log_warn("node %lld: what its agent says that it has received cannot be", node);
     take_back(j, (int)node);
     if (j->phase == JOB_CLOSING)
@@ -179,9 +179,9 @@ static void on_resume(struct job *j, struct pm_conn *c, const json_t *m)
 
 static void on_return(struct job *j, struct pm_conn *c, const json_t *m)
 {
-    struct peer *peer = c->user;
-    strangers_remove(&j->strangers, peer);
-    peer->returns = true;
+    struct caller *caller = c->user;
+    strangers_remove(&j->strangers, caller);
+    caller->returns = true;
     if (job_return_asked(j, c, m))
         return;
     log_warn_some("%s: comes back as a node that it was not, or not any more", c->peer);
@@ -194,11 +194,11 @@ static void on_return(struct job *j, struct pm_conn *c, const json_t *m)
 
 static void agent_frame(struct pm_conn *c, uint8_t type, const uint8_t *body, size_t len)
 {
-    struct peer *peer = c->user;
-    struct job *j = peer->job;
-    if (peer->node >= 0)
-        j->nodes[peer->node].unanswered = 0;
-    if (peer->node >= 0 && !link_receive(&j->nodes[peer->node].link, type, body, len))
+    struct caller *caller = c->user;
+    struct job *j = caller->job;
+    if (caller->node >= 0)
+        j->nodes[caller->node].unanswered = 0;
+    if (caller->node >= 0 && !dialogue_receive(&j->nodes[caller->node].dialogue, type, body, len))
         return;
     if (type == MSG_PONG)
         return; /* being heard was all */
@@ -207,11 +207,11 @@ static void agent_frame(struct pm_conn *c, uint8_t type, const uint8_t *body, si
         return;
     }
     if (type == MSG_OUTPUT) {
-        job_output(j, peer->node, body, len);
+        job_output(j, caller->node, body, len);
     } else if (type == MSG_EVENT) {
         if (!memchr(body, '\n', len)) {
             job_event_line(j, (const char *)body, len);
-            job_hear_event(j, peer->node, (const char *)body, len);
+            job_hear_event(j, caller->node, (const char *)body, len);
         }
     } else if (type == MSG_STDIN_TAKEN && len == 4) {
         stdin_feed_taken(&j->feed, get_u32(body));
@@ -219,23 +219,23 @@ static void agent_frame(struct pm_conn *c, uint8_t type, const uint8_t *body, si
         json_t *m = codec_object(body, len);
         if (!m)
             log_warn_some("%s: message %d is not JSON", c->peer, type);
-        else if (type == MSG_HELLO && !peer->again)
+        else if (type == MSG_HELLO && !caller->again)
             on_hello(j, c, m);
-        else if (type == MSG_RESUME && peer->again && peer->node < 0)
+        else if (type == MSG_RESUME && caller->again && caller->node < 0)
             on_resume(j, c, m);
-        else if (type == MSG_RETURN && peer->again && peer->node < 0 && !peer->returns)
+        else if (type == MSG_RETURN && caller->again && caller->node < 0 && !caller->returns)
             on_return(j, c, m);
-        else if (peer->node >= 0)
-            job_hear(j, peer->node, type, m);
+        else if (caller->node >= 0)
+            job_hear(j, caller->node, type, m);
         json_decref(m);
     }
 }
 
 static const uint8_t *find_ticket(void *user, uint64_t id)
 {
-    struct peer *peer = user;
+    struct caller *caller = user;
     const uint8_t *key = NULL;
-    peer->past = launch_ticket(peer->job->launch, id, &key) == LAUNCH_PAST;
+    caller->past = launch_ticket(caller->job->launch, id, &key) == LAUNCH_PAST;
     return key;
 }
 
@@ -243,17 +243,17 @@ static const uint8_t *find_ticket(void *user, uint64_t id)
  * soon. */
 static void agent_open(struct pm_conn *c)
 {
-    struct peer *peer = c->user;
-    struct job *j = peer->job;
+    struct caller *caller = c->user;
+    struct job *j = caller->job;
     const uint8_t *key;
     log_debug("%s belongs to the job", c->peer);
-    if (peer->again)
+    if (caller->again)
         return;
     int node = launch_ticket(j->launch, c->session.key.id, &key);
     if (node < 0)
         return; /* just given up: its hello is refused */
     if (launch_take(j->launch, node)) {
-        peer->ticket = node;
+        caller->ticket = node;
         return;
     }
     char name[128], why[384];
@@ -274,28 +274,28 @@ static void lost_before_start(struct job *j, int node, const char *why)
 
 static void agent_lost(struct pm_conn *c, const char *why)
 {
-    struct peer *peer = c->user;
-    struct job *j = peer->job;
-    int node = peer->node;
-    if (node < 0 && peer->returns) {
+    struct caller *caller = c->user;
+    struct job *j = caller->job;
+    int node = caller->node;
+    if (node < 0 && caller->returns) {
         job_return_lost(j, c);
-        free(peer);
+        free(caller);
         return;
     }
     if (node < 0) {
-        strangers_remove(&j->strangers, peer);
-        if (peer->ticket >= 0)
-            launch_give_back(j->launch, peer->ticket);
-        if (peer->past)
+        strangers_remove(&j->strangers, caller);
+        if (caller->ticket >= 0)
+            launch_give_back(j->launch, caller->ticket);
+        if (caller->past)
             log_info("%s: an agent of an attempt that was given up", c->peer);
         else
             log_warn_some("dropped a connection from %s: %s", c->peer, why);
-        free(peer);
+        free(caller);
         return;
     }
-    free(peer);
+    free(caller);
     j->nodes[node].conn = NULL;
-    link_down(&j->nodes[node].link);
+    dialogue_down(&j->nodes[node].dialogue);
     if (j->nodes[node].unborn && !job_return_started(j, node))
         job_return_failed(j, node, why);
     if (!job_is_left(j, node) && !(j->nodes[node].unborn && j->nodes[node].phase == NODE_READY))
@@ -303,28 +303,28 @@ static void agent_lost(struct pm_conn *c, const char *why)
     if (j->phase == JOB_JOINING)
         lost_before_start(j, node, why);
     else
-        job_link_cut(j, node, why);
+        job_dialogue_cut(j, node, why);
 }
 
 void job_agent_connected(struct job *j, bool again)
 {
     static const struct conn_events events = {agent_open, agent_frame, agent_lost};
-    struct peer *peer = pm_alloc(sizeof *peer);
-    *peer = (struct peer){.job = j, .node = -1, .ticket = -1, .again = again};
-    const struct session_key tickets = {.find = find_ticket, .user = peer},
+    struct caller *caller = pm_alloc(sizeof *caller);
+    *caller = (struct caller){.job = j, .node = -1, .ticket = -1, .again = again};
+    const struct session_key tickets = {.find = find_ticket, .user = caller},
                              secret = {.id = SESSION_OF_JOB, .secret = j->door.secret};
-    peer->conn = conn_accept((uv_stream_t *)(again ? &j->door.console : &j->door.listener), j->id,
-                             again ? &secret : &tickets, PROOF_MS, &events, peer);
-    if (!peer->conn) {
-        free(peer);
+    caller->conn = conn_accept((uv_stream_t *)(again ? &j->door.console : &j->door.listener), j->id,
+                               again ? &secret : &tickets, PROOF_MS, &events, caller);
+    if (!caller->conn) {
+        free(caller);
         return;
     }
-    strangers_add(&j->strangers, peer);
+    strangers_add(&j->strangers, caller);
     int most = STRANGERS_MAX;
     for (int i = 0; i < j->total; i++)
         most += j->nodes[i].phase == NODE_AWAITED;
     if (j->strangers.count > most) {
-        struct peer *oldest = surplus_stranger(&j->strangers);
+        struct caller *oldest = surplus_stranger(&j->strangers);
         log_warn_some("dropped a connection from %s: too many without a proof", oldest->conn->peer);
         strangers_remove(&j->strangers, oldest);
         conn_close(oldest->conn);
@@ -336,8 +336,8 @@ void job_agent_connected(struct job *j, bool again)
 
 void job_forget_peer(struct job *j, struct pm_conn *c)
 {
-    const struct peer *peer = c->user;
-    if (peer->node < 0 && !peer->returns)
+    const struct caller *caller = c->user;
+    if (caller->node < 0 && !caller->returns)
         strangers_remove(&j->strangers, c->user);
     free(c->user);
     conn_close(c);
@@ -345,18 +345,18 @@ void job_forget_peer(struct job *j, struct pm_conn *c)
 
 void job_peer_is(struct job *j, struct pm_conn *c, int node)
 {
-    struct peer *peer = c->user;
+    struct caller *caller = c->user;
     (void)j;
-    peer->node = node;
+    caller->node = node;
 }
 
 void job_moved(struct job *j, int node)
 {
     struct job_node *n = &j->nodes[node];
-    struct peer *peer = n->conn ? n->conn->user : NULL;
-    n->link.user = n;
-    if (peer)
-        peer->node = node;
+    struct caller *caller = n->conn ? n->conn->user : NULL;
+    n->dialogue.user = n;
+    if (caller)
+        caller->node = node;
 }
 
 void job_drop_connection(struct job *j, int node)
@@ -367,5 +367,5 @@ void job_drop_connection(struct job *j, int node)
     free(c->user);
     conn_close(c);
     j->nodes[node].conn = NULL;
-    link_down(&j->nodes[node].link);
+    dialogue_down(&j->nodes[node].dialogue);
 }

@@ -1,5 +1,5 @@
 /* What a process says of itself in the first exchange, and how others reach it. */
-#include "runtime/client/job/join_int.h"
+#include "runtime/client/job/bootstrap_int.h"
 
 #include <fcntl.h>
 #include <ifaddrs.h>
@@ -28,7 +28,7 @@ static void read_text(const char *path, char *out, size_t size)
         close(fd);
 }
 
-int join_open_listener(char *name, size_t size)
+int bootstrap_open_listener(char *name, size_t size)
 {
     struct sockaddr_un a = {.sun_family = AF_UNIX};
     socklen_t len = sizeof a;
@@ -62,7 +62,7 @@ static bool address_on(const char *interface, char *out, size_t size)
     return found;
 }
 
-void join_card_fill(struct join_card *c, int rank)
+void bootstrap_card_fill(struct bootstrap_card *c, int rank)
 {
     char boot[64];
     struct stat network = {0};
@@ -77,14 +77,14 @@ void join_card_fill(struct join_card *c, int rank)
     c->watched = env_is_valgrind();
     char name[256] = "";
     gethostname(name, sizeof name - 1);
-    join_racks(name, &c->racks, c->racks_wrong, sizeof c->racks_wrong);
+    bootstrap_racks(name, &c->racks, c->racks_wrong, sizeof c->racks_wrong);
     if (rank > 0)
         return;
     const char *range = getenv(ADDRESS_RANGE_ENV);
     if (range && *range && !address_range_parse(range, &c->range))
         log_warn("%s=%s is not %s", ADDRESS_RANGE_ENV, range, ADDRESS_RANGE_FORM);
     struct copy_rule rule = {0};
-    (void)join_copies_at(&rule, c->racks_wrong, sizeof c->racks_wrong);
+    (void)bootstrap_copies_at(&rule, c->racks_wrong, sizeof c->racks_wrong);
     c->copies_at = (int32_t)rule.at;
     randombytes_buf(&c->job, sizeof c->job);
     randombytes_buf(c->secret, sizeof c->secret);
@@ -115,7 +115,8 @@ static bool address_towards(const char *host, char *out, size_t size)
     return good && strncmp(out, "127.", 4) != 0 && strcmp(out, "::1") != 0; /* nobody else reaches us there */
 }
 
-bool join_find_address(const struct join_card *cards, struct join_job *j, int rank, char *wrong, size_t size)
+bool bootstrap_find_address(const struct bootstrap_card *cards, struct bootstrap_job *j, int rank, char *wrong,
+                            size_t size)
 {
     const char *other = NULL;
     for (int r = 0; r < j->ranks && !other; r++)

@@ -1,9 +1,9 @@
 /* Pure. */
 #include <string.h>
 
-#include "runtime/client/job/join.h"
+#include "runtime/client/job/bootstrap.h"
 
-int join_place(const char *machines, int stride, int n, int wanted, int *rank_node)
+int bootstrap_place(const char *machines, int stride, int n, int wanted, int *rank_node)
 {
     int nodes = 0;
     for (int r = 0; r < n; r++) {

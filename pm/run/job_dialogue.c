@@ -1,5 +1,5 @@
 /* The ways to the agents of a job that runs. A connection says nothing about its node: one that breaks is made again by the agent, and what
- * both have to say waits for it (pm/wire/link.h). That an agent has ended is known by a view of the others, or by its own host, which says
+ * both have to say waits for it (pm/wire/dialogue.h). That an agent has ended is known by a view of the others, or by its own host, which says
  * that nobody listens where the agent did; until then it is waited for. */
 #include "pm/run/job.h"
 
@@ -30,19 +30,19 @@ static void send_now(void *user, uint8_t type, const void *body, size_t len)
     conn_send(n->conn, type, body, len);
 }
 
-void job_link_open(struct job *j, int node, struct pm_conn *conn)
+void job_dialogue_open(struct job *j, int node, struct pm_conn *conn)
 {
     struct job_node *n = &j->nodes[node];
     n->conn = conn;
-    link_init(&n->link, send_now, n);
-    link_up(&n->link, 0);
+    dialogue_init(&n->dialogue, send_now, n);
+    dialogue_up(&n->dialogue, 0);
 }
 
 void job_send(struct job *j, int node, uint8_t type, const void *body, size_t len)
 {
     struct job_node *n = &j->nodes[node];
     if (n->conn || n->phase == NODE_READY)
-        link_send(&n->link, type, body, len);
+        dialogue_send(&n->dialogue, type, body, len);
 }
 
 void job_send_json(struct job *j, int node, uint8_t type, json_t *body)
@@ -66,7 +66,7 @@ void job_send_all_json(struct job *j, uint8_t type, json_t *m)
     json_decref(m);
 }
 
-bool job_link_waits(const struct job *j, int node)
+bool job_dialogue_waits(const struct job *j, int node)
 {
     const struct job_node *n = &j->nodes[node];
     if (!n->conn)
@@ -162,10 +162,10 @@ static void look(uv_timer_t *timer)
         tell_cut(j, told, last);
     job_wait_for_news(j);
     if (!cut)
-        job_link_settled(j);
+        job_dialogue_settled(j);
 }
 
-void job_link_settled(struct job *j)
+void job_dialogue_settled(struct job *j)
 {
     bool lost = false; /* one that never was in reach again */
     for (int i = 0; i < j->total; i++) {
@@ -180,25 +180,25 @@ void job_link_settled(struct job *j)
     uv_timer_stop(&j->cuts.looks);
 }
 
-void job_link_cut(struct job *j, int node, const char *why)
+void job_dialogue_cut(struct job *j, int node, const char *why)
 {
     struct job_node *n = &j->nodes[node];
     char name[128];
     log_info("%s: the connection to its agent broke: %s", news_node(&j->news, node, name, sizeof name), why);
     job_event(j, "console_cut", json_pack("{s:i, s:s}", "about", node, "why", why));
     FAULT_POINT("run.cut");
-    link_down(&n->link);
+    dialogue_down(&n->dialogue);
     n->cut_ms = uv_now(&j->loop);
     n->refusals = 0;
     if (!uv_is_active((uv_handle_t *)&j->cuts.looks))
         uv_timer_start(&j->cuts.looks, look, 0, LOOK_MS);
 }
 
-bool job_link_resume(struct job *j, int node, struct pm_conn *conn, uint64_t received)
+bool job_dialogue_resume(struct job *j, int node, struct pm_conn *conn, uint64_t received)
 {
     struct job_node *n = &j->nodes[node];
-    link_down(&n->link);
-    if (received < n->link.acked || received > n->link.sent)
+    dialogue_down(&n->dialogue);
+    if (received < n->dialogue.acked || received > n->dialogue.sent)
         return false;
     n->conn = conn;
     n->cut_ms = 0;
@@ -206,13 +206,13 @@ bool job_link_resume(struct job *j, int node, struct pm_conn *conn, uint64_t rec
         n->asking->node = -1;
     n->asking = NULL;
     FAULT_POINT("run.resuming");
-    conn_send_json(conn, MSG_RESUMED, json_pack("{s:I}", "received", (json_int_t)n->link.received));
+    conn_send_json(conn, MSG_RESUMED, json_pack("{s:I}", "received", (json_int_t)n->dialogue.received));
     job_event(j, "console_resumed", json_pack("{s:i}", "about", node));
-    job_link_settled(j); /* before what it has to say, which may be the end */
-    return link_up(&n->link, received);
+    job_dialogue_settled(j); /* before what it has to say, which may be the end */
+    return dialogue_up(&n->dialogue, received);
 }
 
-void job_link_begin(struct job *j)
+void job_dialogue_begin(struct job *j)
 {
     uv_timer_init(&j->loop, &j->cuts.looks);
     j->cuts.looks.data = j;

@@ -1,5 +1,5 @@
 /* An agent that keelrun did not start (keeld --join): one of the node's processes did, and tells by packets what keelrun would tell the
- * others; runtime/base/join.h. The processes are there already. They come to the listener, each with its end of a lifeline.
+ * others; runtime/base/bootstrap.h. The processes are there already. They come to the listener, each with its end of a lifeline.
  *
  *   JOINING --the job, and all of the node's processes--> CONFIGURED --packets of all nodes--> RUNNING ...
  *
@@ -8,7 +8,7 @@
 
 #include "pm/wire/codec.h"
 #include "pm/wire/layout.h"
-#include "runtime/base/join.h"
+#include "runtime/base/bootstrap.h"
 #include "runtime/base/log.h"
 #include "runtime/base/refusal.h"
 
@@ -39,12 +39,12 @@ static struct {
 
 static void tell(struct keeld *a, bool failed, const char *text)
 {
-    struct join_ready ready = {.failed = failed};
+    struct bootstrap_ready ready = {.failed = failed};
     if (join.told || a->state >= KEELD_RUNNING)
         return;
     join.told = true;
     snprintf(ready.text, sizeof ready.text, "%s", text);
-    if (send(JOIN_CHANNEL, &ready, sizeof ready, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+    if (send(BOOTSTRAP_CHANNEL, &ready, sizeof ready, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
         log_warn("the process that started this agent does not hear it: %s", strerror(errno));
 }
 
@@ -56,7 +56,7 @@ void keeld_join_failed(struct keeld *a, const char *why)
 void keeld_join_ready(struct keeld *a, json_t *ready)
 {
     char *text = json_dumps(ready, JSON_COMPACT);
-    tell(a, !text || strlen(text) >= JOIN_TEXT, text ? text : "out of memory");
+    tell(a, !text || strlen(text) >= BOOTSTRAP_TEXT, text ? text : "out of memory");
     free(text);
     json_decref(ready);
 }
@@ -71,7 +71,7 @@ void keeld_join_say(const struct keeld *a, const char *line)
 
 /* ---- the job ---- */
 
-static bool describe(struct keeld *a, const struct join_job *j, const int32_t *numbers)
+static bool describe(struct keeld *a, const struct bootstrap_job *j, const int32_t *numbers)
 {
     const int32_t *rank_node = numbers, *domain = numbers + j->ranks;
     struct job_settings *s = &a->job.settings;
@@ -118,7 +118,7 @@ static void listener_ready(uv_poll_t *watch, int status, int events);
 
 static void take_job(struct keeld *a, const uint8_t *packet, size_t len)
 {
-    struct join_job j;
+    struct bootstrap_job j;
     char who[32];
     memcpy(&j, packet, len < sizeof j ? len : sizeof j);
     bool counts = len >= sizeof j && j.ranks >= 1 && j.ranks <= LIMIT_RANKS && j.nodes >= 1 && j.nodes <= LIMIT_NODES &&
@@ -139,7 +139,7 @@ static void take_job(struct keeld *a, const uint8_t *packet, size_t len)
 
 static void take_node(struct keeld *a, const uint8_t *packet, size_t len)
 {
-    const struct join_ready *ready = (const struct join_ready *)packet;
+    const struct bootstrap_ready *ready = (const struct bootstrap_ready *)packet;
     json_t *m = len == sizeof *ready && !ready->failed
                     ? codec_object((const uint8_t *)ready->text, strnlen(ready->text, sizeof ready->text))
                     : NULL;
@@ -158,11 +158,11 @@ static void channel_ready(uv_poll_t *watch, int status, int events)
 {
     struct keeld *a = watch->data;
     (void)events;
-    ssize_t len = status == 0 ? recv(JOIN_CHANNEL, NULL, 0, MSG_PEEK | MSG_TRUNC | MSG_DONTWAIT) : 0;
+    ssize_t len = status == 0 ? recv(BOOTSTRAP_CHANNEL, NULL, 0, MSG_PEEK | MSG_TRUNC | MSG_DONTWAIT) : 0;
     if (len < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     uint8_t *packet = len > 0 ? pm_alloc((size_t)len) : NULL;
-    if (len > 0 && recv(JOIN_CHANNEL, packet, (size_t)len, MSG_DONTWAIT) == len && a->state < KEELD_RUNNING) {
+    if (len > 0 && recv(BOOTSTRAP_CHANNEL, packet, (size_t)len, MSG_DONTWAIT) == len && a->state < KEELD_RUNNING) {
         if (!join.described)
             take_job(a, packet, (size_t)len);
         else if (a->state == KEELD_CONFIGURED)
@@ -181,7 +181,7 @@ static void channel_ready(uv_poll_t *watch, int status, int events)
 
 /* One packet with one descriptor. It is sent right after the connection is made, by a process of our user; if that is stopped meanwhile we
  * are, too: nothing can be done without it. */
-static bool hear(int fd, struct join_rank *hello, int *lifeline)
+static bool hear(int fd, struct bootstrap_rank *hello, int *lifeline)
 {
     union {
         char bytes[CMSG_SPACE(sizeof(int))];
@@ -213,7 +213,7 @@ static bool is_awaited(const struct keeld *a, int rank)
 
 static void take_process(struct keeld *a, int fd)
 {
-    struct join_rank hello;
+    struct bootstrap_rank hello;
     struct ucred cred;
     socklen_t len = sizeof cred;
     int lifeline = -1;
@@ -235,13 +235,13 @@ static void listener_ready(uv_poll_t *watch, int status, int events)
     struct keeld *a = watch->data;
     (void)status;
     (void)events;
-    int fd = a->state == KEELD_JOINING ? accept4(JOIN_LISTENER, NULL, NULL, SOCK_CLOEXEC) : -1;
+    int fd = a->state == KEELD_JOINING ? accept4(BOOTSTRAP_LISTENER, NULL, NULL, SOCK_CLOEXEC) : -1;
     if (fd >= 0)
         take_process(a, fd);
     if (join.come < join.here)
         return;
     uv_poll_stop(watch);
-    close(JOIN_LISTENER);
+    close(BOOTSTRAP_LISTENER);
     configure_when_all_are_here(a);
 }
 
@@ -265,10 +265,10 @@ void keeld_join_run(struct keeld *a)
 
 void keeld_join_begin(struct keeld *a)
 {
-    fcntl(JOIN_LISTENER, F_SETFD, FD_CLOEXEC);
-    fcntl(JOIN_CHANNEL, F_SETFD, FD_CLOEXEC);
-    uv_poll_init(&a->loop, &join.listener, JOIN_LISTENER); /* makes it non-blocking */
-    uv_poll_init(&a->loop, &join.channel, JOIN_CHANNEL);
+    fcntl(BOOTSTRAP_LISTENER, F_SETFD, FD_CLOEXEC);
+    fcntl(BOOTSTRAP_CHANNEL, F_SETFD, FD_CLOEXEC);
+    uv_poll_init(&a->loop, &join.listener, BOOTSTRAP_LISTENER); /* makes it non-blocking */
+    uv_poll_init(&a->loop, &join.channel, BOOTSTRAP_CHANNEL);
     join.listener.data = join.channel.data = a;
     uv_poll_start(&join.channel, UV_READABLE, channel_ready);
 }

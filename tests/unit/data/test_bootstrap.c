@@ -5,14 +5,14 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "runtime/client/job/join.h"
+#include "runtime/client/job/bootstrap.h"
 
 enum { NAME = 8, MOST = 8 };
 
 static void assert_places(const char (*machines)[NAME], int n, int wanted, int nodes, const int *expected)
 {
     int rank_node[MOST];
-    assert_int_equal(join_place(machines[0], NAME, n, wanted, rank_node), nodes);
+    assert_int_equal(bootstrap_place(machines[0], NAME, n, wanted, rank_node), nodes);
     for (int r = 0; r < n && nodes > 0; r++)
         assert_int_equal(rank_node[r], expected[r]);
 }

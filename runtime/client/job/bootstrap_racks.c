@@ -1,5 +1,5 @@
 /* What the environment of a process tells of its host's rack. */
-#include "runtime/client/job/join.h"
+#include "runtime/client/job/bootstrap.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -23,7 +23,7 @@ static char *read_file(const char *path, char *why, size_t size)
     return text;
 }
 
-void join_racks(const char *host, struct rack_names *out, char *why, size_t size)
+void bootstrap_racks(const char *host, struct rack_names *out, char *why, size_t size)
 {
     const char *path = getenv("KEEL_TOPOLOGY_FILE"), *expression = getenv("KEEL_RACK_OF");
     char found[128] = "";
@@ -43,7 +43,7 @@ void join_racks(const char *host, struct rack_names *out, char *why, size_t size
     }
 }
 
-bool join_copies_at(struct copy_rule *rule, char *why, size_t size)
+bool bootstrap_copies_at(struct copy_rule *rule, char *why, size_t size)
 {
     const char *said = getenv("KEEL_COPIES_AT");
     bool next = said && strcmp(said, "next") == 0;

@@ -11,24 +11,24 @@
 
 #include "runtime/base/fault.h"
 #include "runtime/base/limits.h"
-#include "runtime/client/job/join_int.h"
+#include "runtime/client/job/bootstrap_int.h"
 
 /* Second exchange. */
 struct report {
     char wrong[256]; /* empty: nothing */
-    struct join_ready ready;
+    struct bootstrap_ready ready;
 };
 
 /* What rank 0's card asks of the job, and where everybody is. */
-static bool place(const struct join_card *cards, const struct keel_exchange *e, struct join_job *j, int *rank_node,
-                  char *wrong, size_t size)
+static bool place(const struct bootstrap_card *cards, const struct keel_exchange *e, struct bootstrap_job *j,
+                  int *rank_node, char *wrong, size_t size)
 {
     for (int r = 0; r < e->size; r++)
         if (memcmp(cards[r].version, cards[0].version, sizeof cards[r].version) != 0) {
             snprintf(wrong, size, "rank %d runs version %.15s, rank 0 %.15s", r, cards[r].version, cards[0].version);
             return false;
         }
-    j->nodes = join_place(cards[0].machine, (int)sizeof *cards, e->size, cards[0].nodes_wanted, rank_node);
+    j->nodes = bootstrap_place(cards[0].machine, (int)sizeof *cards, e->size, cards[0].nodes_wanted, rank_node);
     if (j->nodes < 0) {
         snprintf(wrong, size, "KEEL_NODES is for jobs on one host");
         return false;
@@ -52,7 +52,7 @@ static bool place(const struct join_card *cards, const struct keel_exchange *e, 
 }
 
 /* Hosts are kernels: containers of one have their own networks, and fail together. domain is to be freed. */
-static bool place_copies(const struct join_card *cards, const struct keel_exchange *e, struct join_job *j,
+static bool place_copies(const struct bootstrap_card *cards, const struct keel_exchange *e, struct bootstrap_job *j,
                          const int *rank_node, int **domain, char *wrong, size_t size)
 {
     size_t nodes = (size_t)j->nodes;
@@ -94,26 +94,27 @@ static void program_name(char *out, size_t size)
 }
 
 /* What a process finds out for itself; what is wrong with the cards all find. */
-static void attend(const struct keel_exchange *e, const struct join_card *cards, int own_listener, struct join_job *j,
-                   const int *rank_node, const int *domain, struct report *report, int *channel, int *control)
+static void attend(const struct keel_exchange *e, const struct bootstrap_card *cards, int own_listener,
+                   struct bootstrap_job *j, const int *rank_node, const int *domain, struct report *report,
+                   int *channel, int *control)
 {
     int first = 0;
     while (rank_node[first] != j->node)
         first++;
     if (first == e->rank) {
         program_name(j->program, sizeof j->program);
-        if (!join_find_address(cards, j, e->rank, report->wrong, sizeof report->wrong))
+        if (!bootstrap_find_address(cards, j, e->rank, report->wrong, sizeof report->wrong))
             return;
-        *channel = join_agent_start(own_listener, report->wrong, sizeof report->wrong);
+        *channel = bootstrap_agent_start(own_listener, report->wrong, sizeof report->wrong);
         if (*channel < 0)
             return;
     }
     FAULT_POINT("join.coming");
-    *control = join_come_to(cards[first].listener, e->rank);
+    *control = bootstrap_come_to(cards[first].listener, e->rank);
     if (*control < 0)
         snprintf(report->wrong, sizeof report->wrong, "rank %d cannot reach the agent that rank %d starts", e->rank,
                  first);
-    else if (first == e->rank && (!join_agent_describe(*channel, j, rank_node, domain) ||
+    else if (first == e->rank && (!bootstrap_agent_describe(*channel, j, rank_node, domain) ||
                                   recv(*channel, &report->ready, sizeof report->ready, 0) != sizeof report->ready))
         snprintf(report->wrong, sizeof report->wrong, "the agent of node %d has ended", j->node);
     else if (report->ready.failed)
@@ -122,10 +123,10 @@ static void attend(const struct keel_exchange *e, const struct join_card *cards,
 
 /* Everything between the two exchanges: fills the report, and what came of it. What is wrong is told now: when the others know, the
  * launcher may end us for one of them. */
-static void begin(const struct keel_exchange *e, const struct join_card *cards, int own_listener, int *rank_node,
+static void begin(const struct keel_exchange *e, const struct bootstrap_card *cards, int own_listener, int *rank_node,
                   struct report *report, int *channel, int *control)
 {
-    struct join_job j = {0};
+    struct bootstrap_job j = {0};
     int *domain = NULL;
     bool placed = place(cards, e, &j, rank_node, report->wrong, sizeof report->wrong) &&
                   place_copies(cards, e, &j, rank_node, &domain, report->wrong, sizeof report->wrong);
@@ -168,17 +169,17 @@ static keel_status exchange_reports(const struct keel_exchange *e, const struct 
     return status;
 }
 
-keel_status join_job(const struct keel_exchange *e, int *control_fd)
+keel_status bootstrap_job(const struct keel_exchange *e, int *control_fd)
 {
-    struct join_card card = {0}, *cards = calloc((size_t)e->size, sizeof *cards);
+    struct bootstrap_card card = {0}, *cards = calloc((size_t)e->size, sizeof *cards);
     struct report report = {0};
     int *rank_node = calloc((size_t)e->size, sizeof *rank_node);
-    int listener = join_open_listener(card.listener, sizeof card.listener), channel = -1, control = -1;
+    int listener = bootstrap_open_listener(card.listener, sizeof card.listener), channel = -1, control = -1;
     keel_status status = KEEL_ERR_SYSTEM;
-    join_card_fill(&card, e->rank);
-    struct join_coming *coming = join_coming_begin(e);
+    bootstrap_card_fill(&card, e->rank);
+    struct bootstrap_coming *coming = bootstrap_coming_begin(e);
     bool come = cards && rank_node && e->gather(e->user, &card, sizeof card, cards) == 0;
-    join_coming_end(coming, come);
+    bootstrap_coming_end(coming, come);
     if (come) {
         begin(e, cards, listener, rank_node, &report, &channel, &control);
         status = exchange_reports(e, &report, rank_node, channel);

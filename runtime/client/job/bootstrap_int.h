@@ -1,9 +1,9 @@
 /* Between the rooms of joining without keelrun:
- *   join.c        the two exchanges
- *   join_card.c   what a process says in the first one
- *   join_agent.c  the agent that the first process of a node starts
- *   join_hold.c   a rank's connection to it, and how it learns of its end
- *   join_come.c, join_place.c, join_pmi.c, join_racks.c   (join.h) */
+ *   bootstrap.c        the two exchanges
+ *   bootstrap_card.c   what a process says in the first one
+ *   bootstrap_agent.c  the agent that the first process of a node starts
+ *   bootstrap_hold.c   a rank's connection to it, and how it learns of its end
+ *   bootstrap_come.c, bootstrap_place.c, bootstrap_pmi.c, bootstrap_racks.c   (bootstrap.h) */
 #ifndef KEEL_CLIENT_JOB_JOIN_INT_H
 #define KEEL_CLIENT_JOB_JOIN_INT_H
 
@@ -11,11 +11,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "runtime/base/join.h"
-#include "runtime/client/job/join.h"
+#include "runtime/base/bootstrap.h"
+#include "runtime/client/job/bootstrap.h"
 
 /* First exchange. Of what is for the job as a whole (job, secret, nodes_wanted, degrade, copies_at) rank 0's counts. */
-struct join_card {
+struct bootstrap_card {
     char version[16];
     char machine[96];  /* which has one kernel and one network: unix sockets reach each other */
     char host[64];     /* its name for others, or its address */
@@ -31,18 +31,19 @@ struct join_card {
     struct address_range range;
 };
 
-/* join_card.c */
-void join_card_fill(struct join_card *c, int rank);
+/* bootstrap_card.c */
+void bootstrap_card_fill(struct bootstrap_card *c, int rank);
 /* The kernel gives a free name. -1: there is none. */
-int join_open_listener(char *name, size_t size);
+int bootstrap_open_listener(char *name, size_t size);
 /* Of this node, as the others reach it: j->host. False: wrong says why. */
-bool join_find_address(const struct join_card *cards, struct join_job *j, int rank, char *wrong, size_t size);
+bool bootstrap_find_address(const struct bootstrap_card *cards, struct bootstrap_job *j, int rank, char *wrong,
+                            size_t size);
 
-/* join_agent.c. Its channel to us; -1: not started. It leaves us at once, so nothing of it is a child of the program. */
-int join_agent_start(int listener, char *wrong, size_t size);
+/* bootstrap_agent.c. Its channel to us; -1: not started. It leaves us at once, so nothing of it is a child of the program. */
+int bootstrap_agent_start(int listener, char *wrong, size_t size);
 /* The job is described to it: rank_node [ranks], domain [levels * nodes]. */
-bool join_agent_describe(int channel, const struct join_job *j, const int *rank_node, const int *domain);
+bool bootstrap_agent_describe(int channel, const struct bootstrap_job *j, const int *rank_node, const int *domain);
 
-/* join_hold.c. Our connection to the agent, -1: there is none. */
-int join_come_to(const char *listener, int rank);
+/* bootstrap_hold.c. Our connection to the agent, -1: there is none. */
+int bootstrap_come_to(const char *listener, int rank);
 #endif

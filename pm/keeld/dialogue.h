@@ -3,17 +3,17 @@
 #define KEEL_PM_KEELD_LINK_H
 
 #include "pm/wire/conn.h"
-#include "pm/wire/link.h"
+#include "pm/wire/dialogue.h"
 
 #include <jansson.h>
 #include <stdbool.h>
 
 struct keeld;
 
-struct keeld_link {
+struct keeld_dialogue {
     struct pm_conn *conn;              /* to keelrun; NULL: there is none now */
     struct pm_conn *resuming;          /* one that is being made again */
-    struct link frames;                /* what is said over it, and over those that follow */
+    struct dialogue frames;            /* what is said over it, and over those that follow */
     bool joined;                       /* keelrun has proved itself once */
     bool gone, given_up;               /* keelrun has ended; it has been out of reach for too long for output to wait */
     int tries;                         /* to reach it at first */
@@ -25,12 +25,12 @@ struct keeld_link {
     uv_timer_t again, patience;
 };
 
-void keeld_link_begin(struct keeld *a);
+void keeld_dialogue_begin(struct keeld *a);
 /* To keelrun, now or when it is in reach again; to nobody if it is gone. */
-void keeld_link_send(struct keeld *a, uint8_t type, const void *body, size_t len);
-void keeld_link_send_json(struct keeld *a, uint8_t type, json_t *body); /* takes body */
+void keeld_dialogue_send(struct keeld *a, uint8_t type, const void *body, size_t len);
+void keeld_dialogue_send_json(struct keeld *a, uint8_t type, json_t *body); /* takes body */
 /* MSG_REFUSED */
-void keeld_link_refused(struct keeld *a, const char *why);
+void keeld_dialogue_refused(struct keeld *a, const char *why);
 /* All has been said but MSG_OVER: keelrun is waited for. */
-void keeld_link_over(struct keeld *a);
+void keeld_dialogue_over(struct keeld *a);
 #endif
