@@ -1,8 +1,8 @@
-/* ARMCI on Keel. The same calls, constants and layouts as Debian's libarmci-mpi-dev 0.3.1, so that programs and archives that
- * were compiled with it (libga-mpich.a) link with this library; docs/global-arrays.md says how.
+/* ARMCI on Keel. The same calls, constants and layouts as Debian's libarmci-mpi-dev 0.3.1, so that programs and
+ * archives that were compiled with it (libga-mpich.a) link with this library; docs/global-arrays.md says how.
  *
- * Calls that move data return 0. What no ARMCI program looks at ends the job with a line that says what was lost: an address in
- * no memory of that process, negative counts, memory that died with its node (ARMCI_Error). */
+ * Calls that move data return 0. What no ARMCI program looks at ends the job with a line that says what was lost: an
+ * address in no memory of that process, negative counts, memory that died with its node (ARMCI_Error). */
 #ifndef ARMCI_H
 #define ARMCI_H
 
@@ -62,8 +62,9 @@ typedef struct armci_meminfo_ds {
 /* ---- start and end ---- */
 int ARMCI_Init(void);
 int ARMCI_Init_args(int *argc, char ***argv);
-/* For the processes of a communicator, in its order: all of them call, MPI runs, and the communicator stays until ARMCI_Finalize. Under
- * keelrun it is of all processes in MPI_COMM_WORLD's order; with another one it returns 1 on all, with a line. */
+/* For the processes of a communicator, in its order: all of them call, MPI runs, and the communicator stays until
+ * ARMCI_Finalize. Under keelrun it is of all processes in MPI_COMM_WORLD's order; with another one it returns 1 on
+ * all, with a line. */
 int ARMCI_Init_mpi_comm(MPI_Comm comm);
 int ARMCI_Initialized(void);
 int ARMCI_Finalize(void);
@@ -83,11 +84,13 @@ int ARMCI_Free_local(void *ptr);
 void ARMCI_Set_shm_limit(unsigned long shmemlimit);
 int ARMCI_Uses_shm(void);
 int ARMCI_Uses_shm_grp(ARMCI_Group *group);
-/* By this process alone: bytes of memory (zeroed, at least one) that others reach once they have the description. memflg is 0. */
+/* By this process alone: bytes of memory (zeroed, at least one) that others reach once they have the description.
+ * memflg is 0. */
 void ARMCI_Memget(size_t bytes, armci_meminfo_t *meminfo, int memflg);
-/* Where this process finds it, plus offset bytes (the maker: without): the remote address for the calls below with cpid as the process. On cpid's node it can be
- * touched. As often as Memat was called, Memdt ends it; nothing is given back by it. All others end it before the maker calls Memctl, which gives
- * the memory back; at another process it forgets the description. */
+/* Where this process finds it, plus offset bytes (the maker: without): the remote address for the calls below with cpid
+ * as the process. On cpid's node it can be touched. As often as Memat was called, Memdt ends it; nothing is given back
+ * by it. All others end it before the maker calls Memctl, which gives the memory back; at another process it forgets
+ * the description. */
 void *ARMCI_Memat(armci_meminfo_t *meminfo, long offset);
 void ARMCI_Memdt(armci_meminfo_t *meminfo, long offset);
 void ARMCI_Memctl(armci_meminfo_t *meminfo);
@@ -195,8 +198,8 @@ void armci_msg_snd(int tag, void *buffer, int len, int to);
 void armci_msg_rcv(int tag, void *buffer, int buflen, int *msglen, int from);
 /* The oldest with the tag from any process, or from this one; returns who has sent it. */
 int armci_msg_rcvany(int tag, void *buffer, int buflen, int *msglen);
-/* A counter for each pair of processes: notify adds one, and fences first; wait waits for one more than before. Both return how many the
- * notifier has sent; *pval (NULL is allowed) gets how many were waited for. */
+/* A counter for each pair of processes: notify adds one, and fences first; wait waits for one more than before. Both
+ * return how many the notifier has sent; *pval (NULL is allowed) gets how many were waited for. */
 int armci_notify(int proc);
 int armci_notify_wait(int proc, int *pval);
 void armci_msg_barrier(void);

@@ -32,7 +32,8 @@ void armci_check(keel_status status, const char *call, int proc);
 void armci_check_all(keel_status status, const char *call);
 /* ARMCI begins once more in this process. */
 void armci_loss_again(void);
-/* Collective: all processes come to this end (a call's name) before one of them goes on, or the program ends with a line that says who has not. */
+/* Collective: all processes come to this end (a call's name) before one of them goes on, or the program ends with a
+ * line that says who has not. */
 void armci_loss_meet(const char *end);
 /* A group was made of this list: who is not in it has died, or has ended. */
 void armci_loss_lacks(const keel_group *g, const int *ranks, int n);
@@ -42,13 +43,14 @@ void armci_leave(void);
 /* Whenever all meet, and at every error: returns if nobody is missing, or the program goes on without who is. */
 void armci_loss_look(void);
 
-/* The part of *proc that the address lies in; false: none. *proc becomes the process whose part Keel takes it for: another one where that one died before all had made
- * the group that the memory is of. */
+/* The part of *proc that the address lies in; false: none. *proc becomes the process whose part Keel takes it for:
+ * another one where that one died before all had made the group that the memory is of. */
 bool armci_find(int *proc, const void *address, keel_segment **segment, size_t *offset);
 /* keel_fence of all that was told to be of that process. */
 keel_status armci_fence_of(int proc);
 
-/* Pieces of one length, of which the last stays where several begin at one place; in another order. Returns how many are left. */
+/* Pieces of one length, of which the last stays where several begin at one place; in another order. Returns how many
+ * are left. */
 size_t armci_distinct(keel_piece *piece, size_t n);
 
 /* A handle for the library's call: NULL for an implicit operation. */
@@ -74,7 +76,8 @@ int armci_free_on(keel_group *g, void *ptr, const char *call);
 /* This process's stores into what it has attached of others' own memory go to the copies. At the end. */
 void armci_memget_update(void);
 void armci_memget_fini(void);
-/* In each barrier of the group (or of all processes), before its members meet: what they stored into memory of theirs goes to its copies. */
+/* In each barrier of the group (or of all processes), before its members meet: what they stored into memory of
+ * theirs goes to its copies. */
 void armci_update_copies(keel_group *g);
 void armci_messages_init(void);
 void armci_messages_fini(void);

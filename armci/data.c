@@ -1,5 +1,5 @@
-/* Put, get, accumulate and atomics, in every shape. Each call finds the part that its remote address is in and hands Keel a
- * descriptor. Memory of the caller's own that is no segment's is copied here. */
+/* Put, get, accumulate and atomics, in every shape. Each call finds the part that its remote address is in and hands
+ * Keel a descriptor. Memory of the caller's own that is no segment's is copied here. */
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -270,8 +270,8 @@ ARMCI_EXPORT void armci_read_strided(void *ptr, int levels, int *stride, int *co
 
 /* ---- vector ---- */
 
-/* Pieces one by one: those of several segments, of memory that is no segment's, and those that overlap, of which the last wins: so puts
- * wait for each other. */
+/* Pieces one by one: those of several segments, of memory that is no segment's, and those that overlap, of which the
+ * last wins: so puts wait for each other. */
 static void pieces_apart(const struct call *call, const armci_giov_t *v)
 {
     struct call one = *call, *q = &one;

@@ -1,5 +1,5 @@
-/* Of pieces that begin at the same place the last one stays, as if they were put one after the other. GA_Scatter to an element twice is
- * such a call: without this each of its pieces would be an operation that is waited for. */
+/* Of pieces that begin at the same place the last one stays, as if they were put one after the other. GA_Scatter to an
+ * element twice is such a call: without this each of its pieces would be an operation that is waited for. */
 #include <stdlib.h>
 
 #include "armci/armci_int.h"

@@ -1,5 +1,6 @@
-/* Groups. What a program holds in its ARMCI_Group are the numbers of its members; the Keel group is found by them. The members are those of the list,
- * also one that died before all had made the group: who made the list goes on counting it. The Keel group lacks it. */
+/* Groups. What a program holds in its ARMCI_Group are the numbers of its members; the Keel group is found by them. The
+ * members are those of the list, also one that died before all had made the group: who made the list goes on
+ * counting it. The Keel group lacks it. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,8 +15,8 @@ struct entry {
 static struct entry *entries;
 static ARMCI_Group world, current;
 
-/* A communicator of the members, for programs that ask Global Arrays for it: where MPI runs, and a death ends the program, for MPI would wait
- * for the dead. */
+/* A communicator of the members, for programs that ask Global Arrays for it: where MPI runs, and a death ends the
+ * program, for MPI would wait for the dead. */
 #pragma weak PMPI_Initialized
 #pragma weak PMPI_Comm_group
 #pragma weak PMPI_Group_incl
@@ -114,7 +115,8 @@ static void forget(const ARMCI_Group *g)
     free(g->abs_to_grp);
 }
 
-/* Descriptions stay, so that one from before the end is not taken for one of those that are made after another ARMCI_Init. */
+/* Descriptions stay, so that one from before the end is not taken for one of those that are made after another
+ * ARMCI_Init. */
 void armci_groups_fini(void)
 {
     while (entries) {

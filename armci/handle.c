@@ -1,5 +1,6 @@
-/* Non-blocking operations. A Keel handle has more bytes than an ARMCI one, and a place of its own. What the ARMCI handle holds is a value,
- * which programs copy and forget: the number of the place and which use of it this is. Who asks for a use that is over asks for what is complete. */
+/* Non-blocking operations. A Keel handle has more bytes than an ARMCI one, and a place of its own. What the ARMCI
+ * handle holds is a value, which programs copy and forget: the number of the place and which use of it this is. Who
+ * asks for a use that is over asks for what is complete. */
 #include <stdlib.h>
 
 #include "armci/armci_int.h"
@@ -54,8 +55,8 @@ static void more_slots(void)
     }
 }
 
-/* Of handles that were forgotten the operations end all the same. If few have, there are more places, so that this is not
- * looked for at each call. */
+/* Of handles that were forgotten the operations end all the same. If few have, there are more places, so that this is
+ * not looked for at each call. */
 static void find_spares(void)
 {
     for (int i = 0; i < slots_n; i++) {

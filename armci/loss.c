@@ -129,9 +129,9 @@ void armci_loss_lacks(const keel_group *g, const int *ranks, int n)
     }
 }
 
-/* MPI's own end waits for all processes, also for those that end or die before it is over: so all meet before, and who does not come is told of. It is left out
- * after a loss, and by programs that go on after losses; the processes end all the same. Where a death ends the program one is told of it while it
- * waits here. */
+/* MPI's own end waits for all processes, also for those that end or die before it is over: so all meet before, and who
+ * does not come is told of. It is left out after a loss, and by programs that go on after losses; the processes end all
+ * the same. Where a death ends the program one is told of it while it waits here. */
 #pragma weak PMPI_Finalize
 ARMCI_EXPORT int MPI_Finalize(void)
 {

@@ -1,5 +1,5 @@
-/* Memory that one process makes alone and others attach by a description that it sends them: a Keel segment of the group that has this process
- * only, of which the others attach the part. */
+/* Memory that one process makes alone and others attach by a description that it sends them: a Keel segment of the
+ * group that has this process only, of which the others attach the part. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,7 +8,8 @@
 _Static_assert(sizeof(keel_segment_part) <= sizeof(((armci_meminfo_t *)NULL)->idlist),
                "a description has room for one of Keel's");
 
-/* What this process has attached. Another process's memory that comes at the same place again has another description. */
+/* What this process has attached. Another process's memory that comes at the same place again has another
+ * description. */
 struct attached {
     struct attached *next;
     keel_segment *segment;

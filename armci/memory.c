@@ -1,12 +1,14 @@
 /* Allocation, and from (process, address) to (segment, offset).
  *
- * A collective allocation is a Keel segment, of all processes or of a group. Its addresses are the same everywhere (keel_address). */
+ * A collective allocation is a Keel segment, of all processes or of a group. Its addresses are the same everywhere
+ * (keel_address). */
 #include <stdlib.h>
 #include <string.h>
 
 #include "armci/armci_int.h"
 
-/* The part of a process of the group's list that died before all had made the group: memory of the group's first member. */
+/* The part of a process of the group's list that died before all had made the group: memory of the group's first
+ * member. */
 struct lodger {
     int proc;
     keel_segment *segment;
@@ -57,9 +59,9 @@ static bool is_world(const keel_group *g)
     return keel_group_size(g) == keel_size();
 }
 
-/* What each member asks for. Of the dead nobody knows what they would have asked for (0), and programs whose arrays go on over all processes use
- * their parts: they are larger than a distribution by blocks would make them beside those of the living. What is not written to takes no memory
- * before copies of it are filled elsewhere.
+/* What each member asks for. Of the dead nobody knows what they would have asked for (0), and programs whose arrays go
+ * on over all processes use their parts: they are larger than a distribution by blocks would make them beside those of
+ * the living. What is not written to takes no memory before copies of it are filled elsewhere.
  * *room: of a dead one's part. missing: that many have no place in the Keel group. */
 static keel_status ask_sizes(keel_group *g, int missing, armci_size_t size, size_t *bytes, size_t *room)
 {
@@ -219,8 +221,8 @@ ARMCI_EXPORT int ARMCI_Malloc_group(void **base_ptrs, armci_size_t size, ARMCI_G
     return malloc_on(armci_group(group, "ARMCI_Malloc_group"), group, base_ptrs, size, "ARMCI_Malloc_group");
 }
 
-/* Which allocation is it? Each process gives its own pointer, which is NULL where it asked for nothing: those that know tell whose parts
- * begin where, in the one of their group's blocks. */
+/* Which allocation is it? Each process gives its own pointer, which is NULL where it asked for nothing: those that know
+ * tell whose parts begin where, in the one of their group's blocks. */
 static struct block *block_of(const keel_group *g, const void *ptr)
 {
     for (struct block *b = blocks; b; b = b->next)
@@ -229,7 +231,8 @@ static struct block *block_of(const keel_group *g, const void *ptr)
     return NULL;
 }
 
-/* NULL of all members: memory of which nobody has a part. NULL: there is none of it; those that had parts have died since. */
+/* NULL of all members: memory of which nobody has a part. NULL: there is none of it; those that had parts have died
+ * since. */
 static struct block *block_of_nobody(const keel_group *g)
 {
     struct block *b = blocks;
@@ -296,7 +299,8 @@ void armci_update_copies(keel_group *g)
     const struct block *b = blocks;
     while (b && !is_still(b, g))
         b = b->next;
-    /* All members do the same: each has the group's blocks, but of other groups' and of its own ones the others know nothing. */
+    /* All members do the same: each has the group's blocks, but of other groups' and of its own ones the others know
+     * nothing. */
     if (is_world(g) ? redundancy() == KEEL_REDUNDANCY_NONE : !b)
         return;
     (void)ARMCI_WaitAll();

@@ -1,10 +1,12 @@
-/* Messages and collectives, the latter on Keel's groups. Scopes: all processes, those of this node, the first of each node. */
+/* Messages and collectives, the latter on Keel's groups. Scopes: all processes, those of this node, the first of
+ * each node. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "armci/armci_int.h"
 
-/* The members of SCOPE_MASTERS: each node's first. NULL: this process is none. Made when first needed, by its members only. */
+/* The members of SCOPE_MASTERS: each node's first. NULL: this process is none. Made when first needed, by its
+ * members only. */
 static keel_group *masters;
 
 static bool is_master(int proc)
@@ -26,7 +28,8 @@ static keel_group *masters_group(void)
     return masters;
 }
 
-/* ---- messages: Keel's, of a tag that is ARMCI's and one more bit, so that they are not those that the program sends by itself ---- */
+/* ---- messages: Keel's, of a tag that is ARMCI's and one more bit, so that they are not those that the program
+ * sends by itself ---- */
 
 enum { TAG_BIT = 0x40000000 };
 

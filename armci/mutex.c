@@ -1,5 +1,5 @@
-/* Mutexes: Keel's. A dead owner's is taken over by the next who waits, with a line on standard error: what the owner was changing may be
- * half-done. */
+/* Mutexes: Keel's. A dead owner's is taken over by the next who waits, with a line on standard error: what the owner
+ * was changing may be half-done. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -67,7 +67,8 @@ bool armci_mpi_runs(void)
     return begun && !over;
 }
 
-/* keelrun's processes have their agent; those of an MPI program that another launcher started find each other by MPI. */
+/* keelrun's processes have their agent; those of an MPI program that another launcher started find each other by
+ * MPI. */
 static keel_status join(MPI_Comm all)
 {
     MPI_Comm comm;
@@ -83,7 +84,8 @@ static keel_status join(MPI_Comm all)
     return status;
 }
 
-/* The job that keelrun started is of all its processes, in MPI_COMM_WORLD's order; without it the communicator makes the job. */
+/* The job that keelrun started is of all its processes, in MPI_COMM_WORLD's order; without it the communicator makes
+ * the job. */
 static bool can_be_job(MPI_Comm comm)
 {
     int result = MPI_UNEQUAL;

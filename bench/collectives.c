@@ -1,7 +1,8 @@
-/* Collectives of Keel or, compiled with -DPEER_MPI by an MPI compiler, the same of MPI: one program, so that both do the same work.
- * bench/collectives.py starts both and lets them take turns. Rank 0 reads lines "OPERATION BYTES TIMES" and answers each with
- * the median and the least time of a call in microseconds, where a call's time is that of the rank that took longest; each rank in turn is the
- * root of broadcasts. Every rank first prints its process id. "end" ends. */
+/* Collectives of Keel or, compiled with -DPEER_MPI by an MPI compiler, the same of MPI: one program, so that both do
+ * the same work. bench/collectives.py starts both and lets them take turns. Rank 0 reads lines "OPERATION BYTES TIMES"
+ * and answers each with the median and the least time of a call in microseconds, where a call's time is that of the
+ * rank that took longest; each rank in turn is the root of broadcasts. Every rank first prints its process id. "end"
+ * ends. */
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -1,11 +1,12 @@
-"""Keel's collectives beside MPICH's, and Open MPI's: collectives.py KEELRUN KEEL-PROGRAM MPI-PROGRAM [--openmpi PROGRAM]
-[--roundtrip PROGRAM] [--ranks N] [--nodes N] [--rounds N]
+"""Keel's collectives beside MPICH's, and Open MPI's: collectives.py KEELRUN KEEL-PROGRAM MPI-PROGRAM [--openmpi
+PROGRAM] [--roundtrip PROGRAM] [--ranks N] [--nodes N] [--rounds N]
 
-The programs (bench/collectives.c) run all the time and take turns, round by round; who has no turn is stopped (SIGSTOP), because MPICH's ranks
-wait by spinning. Keel's ranks are not stopped: they sleep. Each line: median of the rounds' medians, and of the rounds' ratios. A call takes as long
-as the rank that took longest.
-The others talk through shared memory if --nodes is 1, else over TCP on loopback. Open MPI: its program, compiled with mpicc.openmpi, is started
-by mpiexec.openmpi. Barriers between nodes stand beside a message there and back by plain TCP (bench/roundtrip.c), too."""
+The programs (bench/collectives.c) run all the time and take turns, round by round; who has no turn is stopped
+(SIGSTOP), because MPICH's ranks wait by spinning. Keel's ranks are not stopped: they sleep. Each line: median of the
+rounds' medians, and of the rounds' ratios. A call takes as long as the rank that took longest.
+The others talk through shared memory if --nodes is 1, else over TCP on loopback. Open MPI: its program, compiled with
+mpicc.openmpi, is started by mpiexec.openmpi. Barriers between nodes stand beside a message there and back by plain TCP
+(bench/roundtrip.c), too."""
 import argparse
 import os
 import shutil

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""copies.py KEELRUN [--pairs N] [--ranks N] [--nodes N] [--copies NAME] PROGRAM [ARGUMENT...]: what copies cost a program. It runs without and with
-them in pairs, which of the two first in turns; said are the medians of the runs' times and of the pairs' ratios, with the least and the greatest: of
-the whole run, of the processor time of all its processes, and of each line 'WHAT: NUMBER us' that it prints. Programs of ARMCI are told by their
-environment; '{copies}' in an argument is replaced by none or NAME, as in  keel-scf benzene.xyz --redundancy {copies}"""
+"""copies.py KEELRUN [--pairs N] [--ranks N] [--nodes N] [--copies NAME] PROGRAM [ARGUMENT...]: what copies cost a
+program. It runs without and with them in pairs, which of the two first in turns; said are the medians of the runs'
+times and of the pairs' ratios, with the least and the greatest: of the whole run, of the processor time of all its
+processes, and of each line 'WHAT: NUMBER us' that it prints. Programs of ARMCI are told by their environment;
+'{copies}' in an argument is replaced by none or NAME, as in  keel-scf benzene.xyz --redundancy {copies}"""
 import argparse
 import os
 import re

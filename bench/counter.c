@@ -1,10 +1,13 @@
-/* Many ranks on one counter, of Keel or, compiled with -DPEER_MPI, of MPI's RMA: one program, so that both do the same work. bench/counter.py starts
- * both and lets them take turns. Rank 0 reads lines "OPERATION 8 MS" and answers each with thousands of fetch-adds a second, by all ranks that take
- * part together; every rank first prints its process id. "end" ends. The counter is rank 0's.
+/* Many ranks on one counter, of Keel or, compiled with -DPEER_MPI, of MPI's RMA: one program, so that both do the same
+ * work. bench/counter.py starts both and lets them take turns. Rank 0 reads lines "OPERATION 8 MS" and answers each
+ * with thousands of fetch-adds a second, by all ranks that take part together; every rank first prints its process id.
+ * "end" ends. The counter is rank 0's.
  *   all, far                      all ranks; those of the second half, which with Keel are on the other node
  *   shadow-all, shadow-far        the same, with two copies: none with MPI
- *   raw-all, raw-far              beside it by plain TCP: as many processes ask one server, a message there and one back for each question
- *   raw-shadow-all, -far          and the server sends what it has found together to a second one, and answers when that has said that it came */
+ *   raw-all, raw-far              beside it by plain TCP: as many processes ask one server, a message there and one
+ *                                 back for each question
+ *   raw-shadow-all, -far          and the server sends what it has found together to a second one, and answers when
+ *                                 that has said that it came */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,10 +1,11 @@
-"""Many ranks on one counter, beside MPICH's and Open MPI's, and plain TCP: counter.py KEELRUN KEEL-PROGRAM [--mpich PROGRAM] [--openmpi PROGRAM]
-[--ranks N] [--nodes N] [--rounds N]
+"""Many ranks on one counter, beside MPICH's and Open MPI's, and plain TCP: counter.py KEELRUN KEEL-PROGRAM [--mpich
+PROGRAM] [--openmpi PROGRAM] [--ranks N] [--nodes N] [--rounds N]
 
-The programs (bench/counter.c) run all the time and take turns, round by round; who has no turn is stopped (bench/collectives.py). Each line: medians of
-thousands of fetch-adds a second by all ranks together, and the median of the rounds' ratios of Keel's to each other's; above 1 Keel does more.
-The MPI libraries talk over TCP on loopback only, also between ranks that with Keel share a node. Their memory has one copy: beside a shadowed
-counter stands what they do with one that is not."""
+The programs (bench/counter.c) run all the time and take turns, round by round; who has no turn is stopped
+(bench/collectives.py). Each line: medians of thousands of fetch-adds a second by all ranks together, and the median of
+the rounds' ratios of Keel's to each other's; above 1 Keel does more. The MPI libraries talk over TCP on loopback only,
+also between ranks that with Keel share a node. Their memory has one copy: beside a shadowed counter stands what they do
+with one that is not."""
 import argparse
 import os
 import shutil

@@ -1,7 +1,9 @@
 /* Many at once. Under keelrun, beside what stands in the same run:
- *   keelrun -n 8 --nodes 2 crowd     all ranks add to one counter, unreplicated and shadowed, those of the counter's own node and others, beside
+ *   keelrun -n 8 --nodes 2 crowd     all ranks add to one counter, unreplicated and shadowed, those of the counter's
+ *                                    own node and others, beside
  *                                    as many processes that ask one server by TCP
- *   keelrun -n 2 --nodes 2 crowd     puts of 8 bytes with 64, 90 and 1,024 on their way; accumulates beside puts of the same size
+ *   keelrun -n 2 --nodes 2 crowd     puts of 8 bytes with 64, 90 and 1,024 on their way; accumulates beside puts of the
+ *                                    same size
  * Rounds of what is compared take turns; medians are printed, and the median of the ratios. */
 #include <keel/keel.h>
 
@@ -35,8 +37,9 @@ static double crowd_kops(keel_segment *s, bool takes_part)
     return 1e3 * sum[0] / (sum[1] / all);
 }
 
-/* Beside it: as many processes as there are ranks that take part, each with a TCP connection of its own to one server, a message there and one back,
- * as large as the runtime's header. For a shadowed counter the server asks a second one before it answers, once for all that it has found. */
+/* Beside it: as many processes as there are ranks that take part, each with a TCP connection of its own to one server,
+ * a message there and one back, as large as the runtime's header. For a shadowed counter the server asks a second
+ * one before it answers, once for all that it has found. */
 static double raw_kops(int clients, bool shadowed)
 {
     double kops = keel_rank() == 0 ? raw_crowd_kops(clients, WIRE_BYTES, CROWD_US, shadowed) : 0;

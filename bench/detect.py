@@ -1,9 +1,11 @@
 """What detection costs: detect.py KEELRUN PROGRAM [--seconds S] [--rounds N]    PROGRAM: bench/onesided.c
 
-First the processor time of an agent (with its witness) while its job sleeps, in per cent of one processor, for 2, 4, 8 and 16 nodes on this machine: the
-mean and the most of all agents' medians over windows of half a second, with the default period and with one so long that hardly anything is read.
-Then puts of 8 bytes between two nodes with and without detection (the same two), a job each, in turns: the median of the rounds' medians,
-and of the ratios of neighbouring rounds, with their geometric mean and its 95 % interval. --nodes: only these, "" for none; --rounds 0: no puts."""
+First the processor time of an agent (with its witness) while its job sleeps, in per cent of one processor, for 2, 4, 8
+and 16 nodes on this machine: the mean and the most of all agents' medians over windows of half a second, with the
+default period and with one so long that hardly anything is read. Then puts of 8 bytes between two nodes with and
+without detection (the same two), a job each, in turns: the median of the rounds' medians, and of the ratios of
+neighbouring rounds, with their geometric mean and its 95 % interval. --nodes: only these, "" for none; --rounds 0: no
+puts."""
 import argparse
 import json
 import math
@@ -45,8 +47,8 @@ def window(groups):
 
 
 def idle(keelrun, nodes, options, seconds):
-    """Per cent of a processor of each agent: the median of the windows. A virtual machine whose host takes its processors away counts that as
-    time of whoever ran: for seconds each wake-up seems to take twenty times as long."""
+    """Per cent of a processor of each agent: the median of the windows. A virtual machine whose host takes its
+    processors away counts that as time of whoever ran: for seconds each wake-up seems to take twenty times as long."""
     with tempfile.TemporaryDirectory() as directory:
         log = os.path.join(directory, "log")
         job = subprocess.Popen([keelrun, "--event-log", log, "-n", str(nodes), "--nodes", str(nodes), *options, "sleep", "10000"], stderr=subprocess.DEVNULL)

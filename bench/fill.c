@@ -1,5 +1,5 @@
-/* What it costs a program of Global Arrays that its stores are found out and brought to the copies: an array that is filled and summed. Run it
- * without and with copies (bench/copies.py). Medians of the rounds, of the first process.
+/* What it costs a program of Global Arrays that its stores are found out and brought to the copies: an array that is
+ * filled and summed. Run it without and with copies (bench/copies.py). Medians of the rounds, of the first process.
  *
  *   bench-fill [MIB [ROUNDS]]   MiB of doubles a process */
 #include <mpi.h>

@@ -1,9 +1,10 @@
-/* One-sided operations of Keel or, compiled with -DPEER_ARMCI or -DPEER_MPI, the same of another ARMCI or of MPI's RMA: one program,
- * so that all do the same work. bench/onesided.py starts them and lets them take turns. Rank 0 reads lines "OPERATION BYTES TIMES", works on the
- * memory of rank 1, and answers with the mean time of an operation in microseconds; every rank first prints its process id. "end" ends.
- * Every operation is complete at the target when its time is taken. The target waits in a broadcast; for operations whose name ends in
- * "-busy" it computes and calls nothing for BUSY_US, and only what ends in the first nine tenths of that, or the first, is measured. Rank 0's
- * own memory begins with a page, or, for those that end in "-16", 16 bytes behind, as malloc's does. */
+/* One-sided operations of Keel or, compiled with -DPEER_ARMCI or -DPEER_MPI, the same of another ARMCI or of MPI's RMA:
+ * one program, so that all do the same work. bench/onesided.py starts them and lets them take turns. Rank 0 reads lines
+ * "OPERATION BYTES TIMES", works on the memory of rank 1, and answers with the mean time of an operation in
+ * microseconds; every rank first prints its process id. "end" ends. Every operation is complete at the target when its
+ * time is taken. The target waits in a broadcast; for operations whose name ends in "-busy" it computes and calls
+ * nothing for BUSY_US, and only what ends in the first nine tenths of that, or the first, is measured. Rank 0's own
+ * memory begins with a page, or, for those that end in "-16", 16 bytes behind, as malloc's does. */
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -30,7 +31,8 @@ enum {
     PAGE = 4096
 };
 
-/* STRIDED: STRIDED_BYTES put in pieces of so many bytes with gaps as long. THREADS: puts of 8 bytes by as many threads as BYTES says. */
+/* STRIDED: STRIDED_BYTES put in pieces of so many bytes with gaps as long. THREADS: puts of 8 bytes by as many
+ * threads as BYTES says. */
 enum operation { PUT, GET, PUT_NB, GET_NB, ACC, ACC_HANDLE, FETCH_ADD, ALLOC, STRIDED, THREADS, OPERATIONS };
 static const char *const names[OPERATIONS] = {
     "put", "get", "put-nb", "get-nb", "accumulate", "accumulate-handle", "fetch-add", "alloc", "strided", "threads"};

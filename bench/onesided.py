@@ -1,13 +1,15 @@
-"""Keel's one-sided operations beside those of other libraries on the same machine: onesided.py KEELRUN KEEL-PROGRAM [--armci-mpi PROGRAM]
-[--mpich PROGRAM] [--openmpi PROGRAM] [--nodes 1|2|3] [--copies] [--rounds N] [--only OPERATION ...] [--curves FOLDER]
+"""Keel's one-sided operations beside those of other libraries on the same machine: onesided.py KEELRUN KEEL-PROGRAM
+[--armci-mpi PROGRAM] [--mpich PROGRAM] [--openmpi PROGRAM] [--nodes 1|2|3] [--copies] [--rounds N] [--only OPERATION
+...] [--curves FOLDER]
 
-The programs (bench/onesided.c) run all the time and take turns, round by round; who has no turn is stopped (bench/collectives.py). Each line: the
-median of the rounds in microseconds, and the median of the rounds' ratios of Keel's time to the peer's. Two processes, of which one works on the
-other's memory: on one node, or (--nodes 2) over TCP on loopback. With --nodes 3 a third one has nothing to do, so that both copies of what is shadowed
-lie elsewhere. --copies: Keel with shadows and with triples, too.
+The programs (bench/onesided.c) run all the time and take turns, round by round; who has no turn is stopped
+(bench/collectives.py). Each line: the median of the rounds in microseconds, and the median of the rounds' ratios of
+Keel's time to the peer's. Two processes, of which one works on the other's memory: on one node, or (--nodes 2) over TCP
+on loopback. With --nodes 3 a third one has nothing to do, so that both copies of what is shadowed lie elsewhere.
+--copies: Keel with shadows and with triples, too.
 
---curves: puts and gets of 8 bytes to 4 MiB instead, Keel's with shadows, too: FOLDER/on-N-nodes.csv, and by gnuplot the time and the rate by size, after
-FT-ARMCI's figures 6 to 9."""
+--curves: puts and gets of 8 bytes to 4 MiB instead, Keel's with shadows, too: FOLDER/on-N-nodes.csv, and by gnuplot the
+time and the rate by size, after FT-ARMCI's figures 6 to 9."""
 import argparse
 import os
 import shutil

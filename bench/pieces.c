@@ -1,6 +1,6 @@
-/* Strided puts, gets and accumulates of pieces of one size, beside the same bytes by an operation of each piece and by one contiguous
- * operation, and beside what plain sockets do with pieces (rawlib.h): keelrun -n 2 --nodes 2 pieces [BYTES...]. Rank 0 measures; they take turns,
- * medians are printed. */
+/* Strided puts, gets and accumulates of pieces of one size, beside the same bytes by an operation of each piece and by
+ * one contiguous operation, and beside what plain sockets do with pieces (rawlib.h): keelrun -n 2 --nodes 2 pieces
+ * [BYTES...]. Rank 0 measures; they take turns, medians are printed. */
 #include <keel/keel.h>
 
 #include <errno.h>

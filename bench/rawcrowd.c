@@ -1,6 +1,7 @@
-/* Many processes that each ask one server over a connection of their own, by plain sockets of TCP: as many answers a second as one message for each
- * question and one for each answer allow on this machine. Or, shadowed: with a message more to a second server, and one back, for all questions
- * that the first one finds together, which is the least with which a second copy can have what is answered. */
+/* Many processes that each ask one server over a connection of their own, by plain sockets of TCP: as many answers a
+ * second as one message for each question and one for each answer allow on this machine. Or, shadowed: with a message
+ * more to a second server, and one back, for all questions that the first one finds together, which is the least
+ * with which a second copy can have what is answered. */
 #include "bench/rawlib.h"
 
 #include <netinet/in.h>

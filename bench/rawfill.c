@@ -1,5 +1,6 @@
-/* Two processes that do by plain sockets what two agents do that fill copies from each other: each sends its bytes in blocks from shared memory, stores what
- * comes into new shared memory through its file, and gives its processor away after each round. */
+/* Two processes that do by plain sockets what two agents do that fill copies from each other: each sends its bytes in
+ * blocks from shared memory, stores what comes into new shared memory through its file, and gives its processor away
+ * after each round. */
 #include "bench/rawlib.h"
 
 #include <fcntl.h>

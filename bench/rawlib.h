@@ -35,12 +35,13 @@ double raw_write_batch_us(struct raw *raw, size_t size, int iters);
 double raw_read_batch_us(struct raw *raw, size_t size, int iters);
 double raw_write_batch_kops(struct raw *raw, size_t size, int outstanding, int iters);
 
-/* Thousands of answers a second: so many processes ask one server, each over a TCP connection of its own, and wait; for us microseconds. Shadowed:
- * what the server finds together it sends to a second one, all in one message, and answers when that has sent `bytes` back. 0: it could not be
- * measured. */
+/* Thousands of answers a second: so many processes ask one server, each over a TCP connection of its own, and wait; for
+ * us microseconds. Shadowed: what the server finds together it sends to a second one, all in one message, and answers
+ * when that has sent `bytes` back. 0: it could not be measured. */
 double raw_crowd_kops(int clients, size_t bytes, double us, bool shadowed);
 
-/* Two processes begin to send so many bytes to each other and to store them, as agents do that fill copies. NULL: they could not be made. */
+/* Two processes begin to send so many bytes to each other and to store them, as agents do that fill copies. NULL:
+ * they could not be made. */
 struct raw_fill;
 struct raw_fill *raw_fill_start(size_t bytes);
 /* Both are at it. */
@@ -48,9 +49,9 @@ bool raw_fill_runs(struct raw_fill *f);
 /* GB/s, both together; when they are through. */
 double raw_fill_end(struct raw_fill *f);
 
-/* Puts of n pieces of len bytes each, of at most `bytes` in all, by plain sockets: sent and stored as one piece; copied once more at each end than the
- * kernel does; stored where they belong by the kernel. A child serves them, which sleeps in between; one at a time. Pieces of at most 128 KiB. NULL: it
- * could not be started. */
+/* Puts of n pieces of len bytes each, of at most `bytes` in all, by plain sockets: sent and stored as one piece; copied
+ * once more at each end than the kernel does; stored where they belong by the kernel. A child serves them, which sleeps
+ * in between; one at a time. Pieces of at most 128 KiB. NULL: it could not be started. */
 enum raw_way { RAW_WHOLE, RAW_COPIED, RAW_SCATTERED, RAW_WAYS };
 struct raw_pieces;
 struct raw_pieces *raw_pieces_start(size_t bytes);

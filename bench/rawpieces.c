@@ -1,6 +1,7 @@
-/* What a strided put does, by plain sockets: pieces with gaps of their length at the target, taken from memory without gaps, each put answered by
- * a byte. Whole: the same bytes without gaps. Copied: each end copies them once more than the kernel does, as messages do. Scattered: the target
- * lets the kernel store them where they belong, by lists of IOV_MAX places at most, which no copy of anybody's can beat. */
+/* What a strided put does, by plain sockets: pieces with gaps of their length at the target, taken from memory without
+ * gaps, each put answered by a byte. Whole: the same bytes without gaps. Copied: each end copies them once more than
+ * the kernel does, as messages do. Scattered: the target lets the kernel store them where they belong, by lists of
+ * IOV_MAX places at most, which no copy of anybody's can beat. */
 #include "bench/rawlib.h"
 
 #include <limits.h>

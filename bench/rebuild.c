@@ -1,9 +1,9 @@
-/* What a node's death costs those who work on: under keelrun with three nodes and a rank on each (bench/rebuild.py starts it).
- * Rank 0 measures keel_put's rate between the nodes, of one MiB again and again and of as many bytes as the node has, into memory that was
- * never touched and into the same once more, and the time of an 8-byte get; then the last node dies, and while the
- * copies that it held are filled elsewhere rank 0 goes on getting. It prints both distributions, and how long it took from the
- * first view without the node to the last view that was changed by a filled copy; then the same gets beside two processes that send as many bytes to
- * each other by plain sockets. */
+/* What a node's death costs those who work on: under keelrun with three nodes and a rank on each (bench/rebuild.py
+ * starts it). Rank 0 measures keel_put's rate between the nodes, of one MiB again and again and of as many bytes as the
+ * node has, into memory that was never touched and into the same once more, and the time of an 8-byte get; then the
+ * last node dies, and while the copies that it held are filled elsewhere rank 0 goes on getting. It prints both
+ * distributions, and how long it took from the first view without the node to the last view that was changed by a
+ * filled copy; then the same gets beside two processes that send as many bytes to each other by plain sockets. */
 #include <keel/keel.h>
 
 #include <stdbool.h>
@@ -26,7 +26,8 @@ static double get_us(keel_segment *s)
     return raw_now_us() - start;
 }
 
-/* Each put to other bytes of the segment: as a copy that is filled, the target and what it is filled from are in no cache. */
+/* Each put to other bytes of the segment: as a copy that is filled, the target and what it is filled from are in no
+ * cache. */
 static void sweep(keel_segment *s, const uint8_t *from, size_t mib, const char *what)
 {
     double start = raw_now_us();
@@ -63,7 +64,8 @@ static void measure_during(keel_segment *s, uint64_t before)
     printf("restored in %.1f ms\n", (changed - start) / 1e3);
 }
 
-/* The same gets while two processes send as many bytes to each other by plain sockets: what is possible on this machine. */
+/* The same gets while two processes send as many bytes to each other by plain sockets: what is possible on this
+ * machine. */
 static void measure_raw(keel_segment *s, size_t bytes)
 {
     struct raw_fill *fill = raw_fill_start(bytes);

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""rebuild.py KEELRUN PROGRAM [MIB]: a node of three dies; how fast its copies are filled again, beside what keel_put reaches."""
+"""rebuild.py KEELRUN PROGRAM [MIB]: a node of three dies; how fast its copies are filled again, beside what keel_put
+reaches."""
 import json
 import os
 import re

@@ -1,6 +1,7 @@
-/* A displaced ring: each rank puts to the one that stands as far behind it as a node has ranks, so that every put goes to another node, and waits
- * for its fence; iteration by iteration, whoever dies. FT-ARMCI, figure 10. keelrun -n 8 --nodes 4 --on-failure degrade bench-ring BYTES ITERATIONS
- * none|shadow. At the end each living rank prints lines "ring RANK ITERATION START-US TIME-US"; bench/ring.py kills a node in the middle. */
+/* A displaced ring: each rank puts to the one that stands as far behind it as a node has ranks, so that every put goes
+ * to another node, and waits for its fence; iteration by iteration, whoever dies. FT-ARMCI, figure 10. keelrun -n 8
+ * --nodes 4 --on-failure degrade bench-ring BYTES ITERATIONS none|shadow. At the end each living rank prints lines
+ * "ring RANK ITERATION START-US TIME-US"; bench/ring.py kills a node in the middle. */
 #include <keel/keel.h>
 
 #include <stdio.h>

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""ring.py KEELRUN PROGRAM [--bytes N] [--iterations N] [--ranks N] [--nodes N] [--out FOLDER]: a ring of puts, each with its fence (bench/ring.c),
-without copies, with shadows, and with shadows while a node dies in the middle: the time of an iteration before, in the middle and after.
---out: ring.csv, and ring.svg and ring.png by gnuplot: the time of the slowest living rank's iteration, by iteration, after FT-ARMCI's figure 10."""
+"""ring.py KEELRUN PROGRAM [--bytes N] [--iterations N] [--ranks N] [--nodes N] [--out FOLDER]: a ring of puts, each
+with its fence (bench/ring.c), without copies, with shadows, and with shadows while a node dies in the middle: the time
+of an iteration before, in the middle and after. --out: ring.csv, and ring.svg and ring.png by gnuplot: the time of the
+slowest living rank's iteration, by iteration, after FT-ARMCI's figure 10."""
 import argparse
 import os
 import shutil

@@ -3,8 +3,8 @@
  *   keelrun -n 2 --nodes 2 rma      other node; shadow on the writer's node
  *   keelrun -n 3 --nodes 3 rma      other node; both copies on other nodes
  * Rank 0 measures; the others wait in a barrier, or compute (--target computing). With --target asleep a pause before
- * every operation lets the target's agent fall asleep. Batches of Keel and of the raw limit take turns, so that drift of
- * the machine hits both, with a pause between them that ends the agents' spinning: neither runs in the other's way.
+ * every operation lets the target's agent fall asleep. Batches of Keel and of the raw limit take turns, so that drift
+ * of the machine hits both, with a pause between them that ends the agents' spinning: neither runs in the other's way.
  * Medians are printed, and the median of the ratios. With --target computing there is no raw limit beside it: the raw
  * target would fight with the computing rank for a processor, and milliseconds would be measured. */
 #include <keel/keel.h>

@@ -1,5 +1,6 @@
-/* A message of plain TCP there and back, between two processes on loopback that look for it all the time: what a barrier of two nodes is measured by. The lines
- * it reads and writes are those of bench/collectives.c; bench/collectives.py starts it beside the others. */
+/* A message of plain TCP there and back, between two processes on loopback that look for it all the time: what a
+ * barrier of two nodes is measured by. The lines it reads and writes are those of bench/collectives.c;
+ * bench/collectives.py starts it beside the others. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>

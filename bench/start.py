@@ -1,6 +1,6 @@
-"""How long a job takes to start and end: keelrun with a program that does nothing, from the command to the prompt. The median of five,
-with the processor time of all its processes, and where the time went: until all agents have joined, until the last rank runs, until it has ended,
-until the last node is over, until keelrun has heard it, until the prompt.
+"""How long a job takes to start and end: keelrun with a program that does nothing, from the command to the prompt. The
+median of five, with the processor time of all its processes, and where the time went: until all agents have joined,
+until the last rank runs, until it has ended, until the last node is over, until keelrun has heard it, until the prompt.
 
 usage: start.py BIN [PROGRAM]    BIN: folder of keelrun; PROGRAM: one that calls keel_init and keel_finalize"""
 import json
@@ -16,7 +16,8 @@ keelrun, repeats = os.path.join(sys.argv[1], "keelrun"), 5
 
 
 def phases(log, begin, end):
-    """Where the time of one run went, in ms: all agents there, ranks started, ranks ended, nodes over, keelrun over, prompt."""
+    """Where the time of one run went, in ms: all agents there, ranks started, ranks ended, nodes over, keelrun over,
+    prompt."""
     last = {}
     with open(log) as f:
         for e in map(json.loads, f):

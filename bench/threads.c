@@ -1,6 +1,6 @@
-/* Several threads of one rank at once: keelrun -n 2 --nodes 2 threads. Rank 0 has 1, 2 and 4 threads that put, get and count, each one operation after the
- * other, in a part of the other node; the numbers of threads take turns, medians are printed. Beside them as many processes as threads that ask
- * one server by TCP (rawlib.h). */
+/* Several threads of one rank at once: keelrun -n 2 --nodes 2 threads. Rank 0 has 1, 2 and 4 threads that put, get and
+ * count, each one operation after the other, in a part of the other node; the numbers of threads take turns, medians
+ * are printed. Beside them as many processes as threads that ask one server by TCP (rawlib.h). */
 #include <keel/keel.h>
 
 #include <pthread.h>

@@ -69,8 +69,8 @@ static bool has_posted(const struct board *b, const struct board_meeting *m, int
     return atomic_load(&l->turn) == m->turn && l->group == m->group && l->epoch == m->epoch;
 }
 
-/* Of a meeting that somebody has closed. If a later one was closed since, we are the last to ask: who had posted and left waits for us elsewhere. So
- * either all had posted, and the others have met, or somebody never did. */
+/* Of a meeting that somebody has closed. If a later one was closed since, we are the last to ask: who had posted and
+ * left waits for us elsewhere. So either all had posted, and the others have met, or somebody never did. */
 static enum board_state verdict(const struct board *b, const struct board_meeting *m)
 {
     _Atomic uint64_t *word = &b->head->verdict[m->lane][board_side(m->turn)];

@@ -1,23 +1,28 @@
-/* Board: shared memory in which the members of a group that are all on one node meet without messages. Pure: a few words and
- * who may change them in which order; what is in the bytes, when to look again and when to give up are the caller's.
+/* Board: shared memory in which the members of a group that are all on one node meet without messages. Pure: a few
+ * words and who may change them in which order; what is in the bytes, when to look again and when to give up are the
+ * caller's.
  *
- * A meeting is named by its turn. Each member has a line of its own, in which it posts a turn, and bytes beside it. A meeting is *met* when
- * all members that live in the view that they posted it in have posted it, in that one view and of that one group. A
- * member that has waited long enough leaves: it closes the meeting, and then one word, which is written once, says for all whether it was met.
+ * A meeting is named by its turn. Each member has a line of its own, in which it posts a turn, and bytes beside it. A
+ * meeting is *met* when all members that live in the view that they posted it in have posted it, in that one view and
+ * of that one group. A member that has waited long enough leaves: it closes the meeting, and then one word, which is
+ * written once, says for all whether it was met.
  *
  *   post ──► all have posted, and the meeting is not closed ───────────────► met
  *      │                                                                      ▲
  *      └──► closed, by us or another ──► the verdict: all have posted by now ─┘
  *                                        else left: of this turn nobody gets anything here, ever
  *
- * Why all say the same: who finds it met has seen all posts, and after that no closing. Who closes later reads the posts after
- * its closing, so it sees them all, too; and of several who read them after a closing the first one's verdict counts. The words are
- * sequentially consistent. docs/models/collectives/board.pml searches all runs of this; a process that dies anywhere holds up nobody.
+ * Why all say the same: who finds it met has seen all posts, and after that no closing. Who closes later reads the
+ * posts after its closing, so it sees them all, too; and of several who read them after a closing the first one's
+ * verdict counts. The words are sequentially consistent. docs/models/collectives/board.pml searches all runs of this; a
+ * process that dies anywhere holds up nobody.
  *
- * Turns of a lane rise. A member posts a turn only after the one before was met or has been completed otherwise by all who live,
- * so two sets of lines and bytes, for odd and even turns, are enough: what is written over has been read by all.
+ * Turns of a lane rise. A member posts a turn only after the one before was met or has been completed otherwise by all
+ * who live, so two sets of lines and bytes, for odd and even turns, are enough: what is written over has been read by
+ * all.
  *
- * source    own. Sense-reversing barriers (Mellor-Crummey, Scott 1991) have the lines; closing and verdict are what a death needs. */
+ * source    own. Sense-reversing barriers (Mellor-Crummey, Scott 1991) have the lines; closing and verdict are what
+ *           a death needs. */
 #ifndef KEEL_COLLECTIVES_BOARD_H
 #define KEEL_COLLECTIVES_BOARD_H
 
@@ -90,18 +95,21 @@ static inline size_t board_size(int members)
     return sizeof(struct board_head) + board_lines(members) * sizeof(struct board_line) +
            2 * (size_t)members * BOARD_CHUNK;
 }
-/* Memory of board_size(members), aligned to 128 bytes. False: another group has it. All members of a group have to use the same memory. */
+/* Memory of board_size(members), aligned to 128 bytes. False: another group has it. All members of a group have to
+ * use the same memory. */
 bool board_attach(struct board *b, void *memory, int members, uint64_t group);
 /* All members have made their last call; one of them says so, or each. */
 void board_release(struct board *b, uint64_t group);
 
-/* Where the member's bytes of that turn go, before it posts it, and are read once it is met; at most BOARD_CHUNK. Lane 1: BOARD_INLINE. */
+/* Where the member's bytes of that turn go, before it posts it, and are read once it is met; at most BOARD_CHUNK.
+ * Lane 1: BOARD_INLINE. */
 uint8_t *board_bytes(const struct board *b, int lane, int member, uint64_t turn, size_t len);
 uint32_t board_signature(const struct board *b, int lane, int member, uint64_t turn);
 void board_post(const struct board *b, const struct board_meeting *m, uint32_t signature);
 /* Is it met? BOARD_LEFT: it will not be. */
 enum board_state board_look(const struct board *b, struct board_meeting *m);
-/* Of those who have not posted, the first that ran on that processor when it last posted: while we look it cannot. -1: none. */
+/* Of those who have not posted, the first that ran on that processor when it last posted: while we look it cannot.
+ * -1: none. */
 int board_beside(const struct board *b, const struct board_meeting *m, uint32_t processor);
 /* Wait no longer: BOARD_MET or BOARD_LEFT. */
 enum board_state board_leave(const struct board *b, const struct board_meeting *m);

@@ -1,9 +1,9 @@
 /* What a reduction does to elements: types, operations, and one function that applies an operation to arrays.
  *
- * Bits: the same operands in the same order give the same bits on every member of a job (one binary). Which operand is left and
- * which right is the algorithm's to say, so that no result depends on timing.
- * minloc, maxloc: elements are pairs of 16 bytes, the value in the first 8 (its type's size used), a 64-bit signed place in
- * the second 8; of equal values the lowest place wins. */
+ * Bits: the same operands in the same order give the same bits on every member of a job (one binary). Which operand is
+ * left and which right is the algorithm's to say, so that no result depends on timing.
+ * minloc, maxloc: elements are pairs of 16 bytes, the value in the first 8 (its type's size used), a 64-bit signed
+ * place in the second 8; of equal values the lowest place wins. */
 #ifndef KEEL_COLLECTIVES_ELEMENT_H
 #define KEEL_COLLECTIVES_ELEMENT_H
 
@@ -52,7 +52,7 @@ struct element {
 /* Is there such an operation on that type? */
 bool element_valid(const struct element *e);
 size_t element_size(const struct element *e);
-/* dst = left op right, n elements; dst is left or right, or overlaps neither. scratch: n elements, needed by a user's operation
- * with dst == left, else NULL will do. */
+/* dst = left op right, n elements; dst is left or right, or overlaps neither. scratch: n elements, needed by a user's
+ * operation with dst == left, else NULL will do. */
 void element_combine(const struct element *e, void *dst, const void *left, const void *right, size_t n, void *scratch);
 #endif

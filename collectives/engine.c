@@ -119,7 +119,8 @@ struct roster *engine_roster_at(const struct engine *e, uint64_t epoch)
     return NULL;
 }
 
-/* With nothing going on only the current view matters. Who lingers goes on in a view that is still to come here, or in this one. */
+/* With nothing going on only the current view matters. Who lingers goes on in a view that is still to come here, or
+ * in this one. */
 static void forget_rosters(struct engine *e)
 {
     for (const struct instance *i = e->instances; i; i = i->next)
@@ -207,7 +208,8 @@ void engine_tell_all(struct engine *e, uint64_t seq, const struct decision *d)
             engine_send_decision(e, plan[k].member, seq, d);
 }
 
-/* ------------------------------------------------------------------------------------------------ starting, completing */
+/* ------------------------------------------------------------------------------------------------ starting,
+ * completing */
 
 bool engine_arguments_fit(const struct engine *e, const struct engine_call *c)
 {
@@ -390,7 +392,8 @@ bool engine_is_sink(const struct engine *e, const struct instance *i)
            (i->call.move == SCHEDULE_REDUCE || i->call.move == SCHEDULE_GATHER);
 }
 
-/* Without this member the others might decide otherwise: whether a root that is gone had got the data, or why a call failed, only the votes of all say. */
+/* Without this member the others might decide otherwise: whether a root that is gone had got the data, or why a call
+ * failed, only the votes of all say. */
 static bool binds(const struct engine *e, const struct instance *i, enum engine_status status)
 {
     return !e->keeps && seq_stream(i->seq) == STREAM_ORDINARY &&
@@ -446,8 +449,9 @@ void engine_keep_record(struct engine *e, uint64_t seq, const struct decision *d
 
 #define KEEP_AFTER_NS (20ull * 1000 * 1000)
 
-/* All who live have finished this member's attempt: each has had what was sent to it. Nothing of an earlier one is under way, for an attempt moves nothing
- * before the last one's sends are over. Whoever joined later and was told the result has not voted: what it has sent is of an attempt of its own. */
+/* All who live have finished this member's attempt: each has had what was sent to it. Nothing of an earlier one is
+ * under way, for an attempt moves nothing before the last one's sends are over. Whoever joined later and was told
+ * the result has not voted: what it has sent is of an attempt of its own. */
 static bool all_has_arrived(const struct instance *i)
 {
     const struct vote *v = &i->last.vote;
@@ -487,7 +491,8 @@ void engine_sent(struct engine *e, int member, uint64_t seq, uint64_t now)
         finish(e, i);
 }
 
-/* ------------------------------------------------------------------------------------------------ views, losses, time */
+/* ------------------------------------------------------------------------------------------------ views, losses,
+ * time */
 
 bool engine_view(struct engine *e, struct roster *roster, uint64_t now)
 {

@@ -1,10 +1,10 @@
-/* Calls over a board: posted, looked at, done or left. A call that is done so has made no instance and sent nothing, and nobody asks
- * about it later: whoever could has the board, and finds there what we found. Only who joins later has not, so where members
- * may join a record is kept, as of any other call.
+/* Calls over a board: posted, looked at, done or left. A call that is done so has made no instance and sent nothing,
+ * and nobody asks about it later: whoever could has the board, and finds there what we found. Only who joins later has
+ * not, so where members may join a record is kept, as of any other call.
  *
- * Its result is over those who lived in the view in which all of them posted it: all of these had begun it, and had given their bytes.
- * All who live get it from the board, whoever dies meanwhile: lines and bytes of the dead stay. So an agreement is uniform here with
- * one meeting. */
+ * Its result is over those who lived in the view in which all of them posted it: all of these had begun it, and had
+ * given their bytes. All who live get it from the board, whoever dies meanwhile: lines and bytes of the dead stay. So
+ * an agreement is uniform here with one meeting. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -54,8 +54,8 @@ void engine_begin_beside(struct engine *e, int stream, uint64_t number)
 
 /* ---- posting ---- */
 
-/* Where the members come at very different times, or one never takes this way, waiting here is in vain: after so many in a row
- * only each so many-th call is tried, the same on all members. */
+/* Where the members come at very different times, or one never takes this way, waiting here is in vain: after so many
+ * in a row only each so many-th call is tried, the same on all members. */
 enum { ROW_MAX = 4, RARELY = 64 };
 
 /* Somebody does the call with messages. */

@@ -1,5 +1,5 @@
-/* One instance as its call makes it: what all members must have passed alike, how long its input and output are, its memory,
- * and which members of each view it concerns. */
+/* One instance as its call makes it: what all members must have passed alike, how long its input and output are, its
+ * memory, and which members of each view it concerns. */
 #include <stdlib.h>
 #include <string.h>
 

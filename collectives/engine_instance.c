@@ -1,10 +1,10 @@
-/* One instance from attempt to attempt: each is a move of data (engine_move.c) and a meeting (engine_meeting.c), and its
- * decision ends the instance or begins the next.
+/* One instance from attempt to attempt: each is a move of data (engine_move.c) and a meeting (engine_meeting.c), and
+ * its decision ends the instance or begins the next.
  *
- * Why all get the same (docs/protocols/collectives.md has it in full): a member leaves meeting a only with the votes of all that
- * live in one view, each given in that view, or because somebody who left it says so. Who has left it votes no more in it but
- * answers with the decision, so that nobody can complete the meeting in a later view without it. A decision "done" needs
- * that all have the result of the same attempt; they keep it until they hear the decision. */
+ * Why all get the same (docs/protocols/collectives.md has it in full): a member leaves meeting a only with the votes of
+ * all that live in one view, each given in that view, or because somebody who left it says so. Who has left it votes no
+ * more in it but answers with the decision, so that nobody can complete the meeting in a later view without it. A
+ * decision "done" needs that all have the result of the same attempt; they keep it until they hear the decision. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +14,8 @@
 
 /* ------------------------------------------------------------------------------------------------ the decision */
 
-/* The result is made from the root's data alone: who lives has it. Else it is made from those of the attempt's members. */
+/* The result is made from the root's data alone: who lives has it. Else it is made from those of the attempt's
+ * members. */
 static bool only_root_gives(const struct instance *i)
 {
     return i->call.move == SCHEDULE_BCAST || i->call.move == SCHEDULE_SCATTER;
@@ -38,9 +39,9 @@ static struct roster *covered(const struct engine *e, const struct instance *i, 
     return only_root_gives(i) || is_empty(&i->call) || !r ? then : r;
 }
 
-/* Is what was to move where it should be? Else i->root becomes who has the bytes of a broadcast whose root is dead, or of a
- * result that somebody has returned: then nobody may get another. Each decision names it anew: who has taken the place of one that
- * had them has nothing. */
+/* Is what was to move where it should be? Else i->root becomes who has the bytes of a broadcast whose root is dead, or
+ * of a result that somebody has returned: then nobody may get another. Each decision names it anew: who has taken the
+ * place of one that had them has nothing. */
 static bool has_moved(const struct engine *e, struct instance *i, const struct vote *v, struct roster *then,
                       struct engine_result *result)
 {
@@ -59,8 +60,8 @@ static bool has_moved(const struct engine *e, struct instance *i, const struct v
     return result->status != ENGINE_OK;
 }
 
-/* Do they meet twice, so that what a member that died returned is what the others return? Agreements always; a shrink where it fails, as it is told from an
- * agreement by its signature only. */
+/* Do they meet twice, so that what a member that died returned is what the others return? Agreements always; a shrink
+ * where it fails, as it is told from an agreement by its signature only. */
 static bool is_binding(const struct instance *i)
 {
     return i->call.kind != ENGINE_BARRIER && i->call.kind != ENGINE_MOVE;
@@ -72,7 +73,8 @@ static enum engine_status trouble_of(const struct instance *i, const struct vote
     return v->signature_min < v->signature_max || places ? ENGINE_MISMATCH : (enum engine_status)v->trouble;
 }
 
-/* The first meeting was decided in one view for all who come to the end of the second: those who lived in it gave the value. */
+/* The first meeting was decided in one view for all who come to the end of the second: those who lived in it gave
+ * the value. */
 static bool agreement_is_over(const struct instance *i, enum engine_status trouble, struct engine_result *result)
 {
     if (trouble)
@@ -145,8 +147,8 @@ static void linger(struct engine *e, struct instance *i)
     i->built = false;
 }
 
-/* Where each gets something else nobody but the sender has what another one gets: both of two that return keep it for each other. Of three one could
- * have had its block, and died before the third had. */
+/* Where each gets something else nobody but the sender has what another one gets: both of two that return keep it for
+ * each other. Of three one could have had its block, and died before the third had. */
 static bool may_return(const struct engine *e, const struct instance *i)
 {
     return i->early && !e->leaves && !i->returned && (!instance_differs(i) || roster_live(i->members) <= 2);

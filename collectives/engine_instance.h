@@ -16,7 +16,8 @@ static inline void instance_set_state(struct instance *i, enum instance_state to
 struct roster *instance_roster_at(const struct engine *e, const struct instance *i, uint64_t epoch);
 struct roster *instance_roster(const struct engine *e, const struct instance *i);
 
-/* engine_instance.c: what the first meeting of an agreement came to is what this member brings to the second, which makes sure that all have it */
+/* engine_instance.c: what the first meeting of an agreement came to is what this member brings to the second, which
+ * makes sure that all have it */
 void instance_bind(struct instance *i, const struct vote *v);
 
 /* engine_move.c: the schedule of a new attempt; false: no memory. Nothing of the last one may be under way. */

@@ -1,5 +1,5 @@
-/* Inside the engine: engine.c keeps instances, engine_receive.c takes messages in, engine_instance.c takes one through its attempts,
- * with engine_call.c, engine_move.c and engine_meeting.c (engine_instance.h). */
+/* Inside the engine: engine.c keeps instances, engine_receive.c takes messages in, engine_instance.c takes one through
+ * its attempts, with engine_call.c, engine_move.c and engine_meeting.c (engine_instance.h). */
 #ifndef KEEL_COLLECTIVES_ENGINE_INT_H
 #define KEEL_COLLECTIVES_ENGINE_INT_H
 
@@ -192,7 +192,8 @@ void engine_send_decision(struct engine *e, int to, uint64_t seq, const struct d
 void engine_ask_whether_over(struct engine *e, int to, uint64_t seq);
 /* For a member that joined after the last decision. */
 void engine_send_skip(struct engine *e, int to, const struct instance *i);
-/* The instance is complete: its record is kept, its memory goes when the last send is done. It may be gone on return. */
+/* The instance is complete: its record is kept, its memory goes when the last send is done. It may be gone on
+ * return. */
 /* The caller gets its result now; the instance goes on. */
 void engine_tell_early(struct engine *e, struct instance *i, const struct engine_result *result);
 /* All members that live have returned from the calls of the stream up to that one. */
@@ -203,7 +204,8 @@ void engine_complete(struct engine *e, struct instance *i, const struct engine_r
 /* To everybody whom the current plan of a meeting would send to. */
 void engine_tell_all(struct engine *e, uint64_t seq, const struct decision *d);
 
-/* engine_board.c: the call begins here without having been posted: who waits on the board learns that it is of no use. */
+/* engine_board.c: the call begins here without having been posted: who waits on the board learns that it is of no
+ * use. */
 void engine_begin_beside(struct engine *e, int stream, uint64_t number);
 void engine_board_fini(struct engine *e);
 /* engine.c */
@@ -213,7 +215,8 @@ bool engine_reserve_record(struct engine *e, size_t len);
 void engine_keep_record(struct engine *e, uint64_t seq, const struct decision *d, enum engine_status status,
                         const void *bytes, size_t len);
 
-/* engine_pair.c: what a question says of the other engine's calls; and neither of us can go on: we are in other calls. */
+/* engine_pair.c: what a question says of the other engine's calls; and neither of us can go on: we are in other
+ * calls. */
 uint32_t engine_pair_behind(const struct engine *e);
 bool engine_pair_disagrees(const struct engine *e, const struct message_head *h);
 

@@ -1,7 +1,7 @@
-/* Before a member leaves, which is no death: what it has returned early is sent round (instance_settle), and of what the others could not find
- * out without it - that a reduction or gathering whose root it is came to its end, that a call failed for a reason of its own -
- * it makes sure that each of them has heard; and so of a revocation, without which they might come to another end of a call from which this one has
- * returned. */
+/* Before a member leaves, which is no death: what it has returned early is sent round (instance_settle), and of what
+ * the others could not find out without it - that a reduction or gathering whose root it is came to its end, that a
+ * call failed for a reason of its own - it makes sure that each of them has heard; and so of a revocation, without
+ * which they might come to another end of a call from which this one has returned. */
 #include <string.h>
 
 #include "collectives/engine_int.h"

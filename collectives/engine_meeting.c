@@ -1,5 +1,5 @@
-/* One instance in a meeting: the votes of all that live, merged step by step, or the decision of somebody who has left it.
- * And the timer by which who is waited for is asked again, in a meeting or for data. */
+/* One instance in a meeting: the votes of all that live, merged step by step, or the decision of somebody who has left
+ * it. And the timer by which who is waited for is asked again, in a meeting or for data. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -186,7 +186,8 @@ bool instance_meet(struct engine *e, struct instance *i, struct decision *d)
     return true;
 }
 
-/* ------------------------------------------------------------------------------------------------ decided without this member */
+/* ------------------------------------------------------------------------------------------------ decided without
+ * this member */
 
 const struct letter *instance_late_letter(const struct engine *e, const struct instance *i)
 {

@@ -92,7 +92,8 @@ static bool make_any(const struct engine *e, struct instance *i)
     return ok;
 }
 
-/* Brings a result that was returned to who lacks it: nobody may fail now, so it takes the memory that the instance has. */
+/* Brings a result that was returned to who lacks it: nobody may fail now, so it takes the memory that the instance
+ * has. */
 static bool make_repair(const struct engine *e, struct instance *i)
 {
     int nodes[2];
@@ -165,7 +166,8 @@ void instance_sent(struct instance *i, int member)
         }
 }
 
-/* Of a call that returns early: it is little, and can be copied. Whoever it is for may compute, and need not take it for long. */
+/* Of a call that returns early: it is little, and can be copied. Whoever it is for may compute, and need not take it
+ * for long. */
 static void take_back(struct engine *e, struct instance *i)
 {
     i->taking_back = true;

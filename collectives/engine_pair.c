@@ -1,8 +1,9 @@
-/* Two engines of the same members, whose calls come in one order (engine_pair). A question says how many calls of the other engine its sender had
- * completed.
+/* Two engines of the same members, whose calls come in one order (engine_pair). A question says how many calls of the
+ * other engine its sender had completed.
  *
- * Asked for call m of one, which is not begun here, while call n of the other is under way here, of which the sender has completed n-1: it waits for us in
- * m, and cannot begin n before; we wait for it in n, and cannot begin m. That stays so, however late the question is. */
+ * Asked for call m of one, which is not begun here, while call n of the other is under way here, of which the sender
+ * has completed n-1: it waits for us in m, and cannot begin n before; we wait for it in n, and cannot begin m. That
+ * stays so, however late the question is. */
 #include "collectives/engine_int.h"
 
 void engine_pair(struct engine *a, struct engine *b)

@@ -1,8 +1,9 @@
-/* Data of a step that is waited for right now, piece by piece as they come: to where they belong, or, where they are to be combined next,
- * combined with what is there. So long messages are not gathered first, and copied once instead of three times.
+/* Data of a step that is waited for right now, piece by piece as they come: to where they belong, or, where they are to
+ * be combined next, combined with what is there. So long messages are not gathered first, and copied once instead of
+ * three times.
  *
- * A piece counts only while its step is waited for. Whatever ends the attempt ends that, for the rest of the message, too; what was written
- * until then is as good as the output of any attempt that ended. */
+ * A piece counts only while its step is waited for. Whatever ends the attempt ends that, for the rest of the message,
+ * too; what was written until then is as good as the output of any attempt that ended. */
 #include <string.h>
 
 #include "collectives/engine_int.h"

@@ -36,8 +36,8 @@ static void send_result(struct engine *e, int to, const struct record *r, uint32
     e->ops.send(e->ops.user, to, 0, bytes, sizeof bytes, r->len ? r->bytes : NULL, r->len);
 }
 
-/* Who asks about an instance that is complete here has not heard of it: it goes by a later view, or says that it waits. If it
- * has joined since then the decision tells it nothing, as it was made in a view that it was not in. */
+/* Who asks about an instance that is complete here has not heard of it: it goes by a later view, or says that it waits.
+ * If it has joined since then the decision tells it nothing, as it was made in a view that it was not in. */
 static void answer(struct engine *e, const struct record *r, const struct message_head *h, int from)
 {
     const struct decision *d = &r->decision;
@@ -66,7 +66,8 @@ static void receive_revoked(struct engine *e, const struct message_head *h, int 
     }
 }
 
-/* Votes and questions are asked for again when they do not come. Data are not: who sent them believes that they are here. */
+/* Votes and questions are asked for again when they do not come. Data are not: who sent them believes that they are
+ * here. */
 static void starve(struct engine *e, struct instance *i, const struct message_head *h)
 {
     if (h->kind == MESSAGE_DATA && i)
@@ -97,7 +98,8 @@ static void send_over(struct engine *e, int to, uint64_t seq)
     e->ops.send(e->ops.user, to, 0, bytes, sizeof bytes, NULL, 0);
 }
 
-/* What is in the last memory is looked at now or not at all, so that what is waited for now can come: who waits for it later asks again. */
+/* What is in the last memory is looked at now or not at all, so that what is waited for now can come: who waits for
+ * it later asks again. */
 static void take_back_letter(struct engine *e, const struct letter *l)
 {
     for (struct instance *i = e->instances; i && !e->put_by.letters; i = i->next)

@@ -65,8 +65,8 @@ bool meet_has_nodes(const struct roster *r, const int *node)
 
 enum { TAG_NODE_UP = 128, TAG_NODE_DOWN = 192 };
 
-/* Up to the first of the n: whom self tells, or whom it hears from; it is number `at` of them. Returns the steps; *levels: how many
- * levels are below it. Going down is the same backwards. */
+/* Up to the first of the n: whom self tells, or whom it hears from; it is number `at` of them. Returns the steps;
+ * *levels: how many levels are below it. Going down is the same backwards. */
 static int plan_node(const uint16_t *local, int n, int at, struct meet_step *steps, int *levels)
 {
     int count = 0;

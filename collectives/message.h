@@ -1,5 +1,5 @@
-/* The messages of collectives, as they travel: a head of fixed length, and what follows it - a vote or a piece of data. Little
- * endian. Nothing is trusted that was not checked: a message of wrong length or kind is no message. */
+/* The messages of collectives, as they travel: a head of fixed length, and what follows it - a vote or a piece of data.
+ * Little endian. Nothing is trusted that was not checked: a message of wrong length or kind is no message. */
 #ifndef KEEL_COLLECTIVES_MESSAGE_H
 #define KEEL_COLLECTIVES_MESSAGE_H
 
@@ -15,9 +15,11 @@ enum message_kind {
     MESSAGE_ASK,      /* what the sender waits for in a schedule has not come; no body */
     MESSAGE_FLUSH,    /* the attempt cannot be finished: go to the meeting; no body */
     MESSAGE_REVOKED,  /* the group is revoked; tag: 1 + the member that is blamed for it, 0: none; no body */
-    MESSAGE_RESULT, /* of a complete instance, for who joined after it; tag: its enum engine_status; vote, then the bytes */
-    MESSAGE_OVER, /* answers a WANT: everybody has returned from that call and those before it, or, if that is what it asks, the sender from that call;
-                   * no body */
+    /* of a complete instance, for who joined after it; tag: its enum engine_status; vote, then the bytes */
+    MESSAGE_RESULT,
+    /* answers a WANT: everybody has returned from that call and those before it, or, if that is what it asks, the
+     * sender from that call; no body */
+    MESSAGE_OVER,
     MESSAGE_SKIP, /* that attempt is decided, and the instance goes on; for who joined after it; tag: the root; vote */
     MESSAGE_KINDS,
 };
@@ -29,15 +31,16 @@ struct message_head {
     uint16_t attempt;   /* 0, 1, ... of its instance; each ends with a meeting */
     uint32_t tag;       /* VOTE, WANT: step of the meeting; DATA, ASK: of the schedule */
     uint32_t signature; /* of the call's arguments */
-    uint32_t
-        behind; /* DATA: of the calls before this one, those from which not all have returned whose data are in it: at most the last so
-                 * many. WANT, ASK: the lower half of how many calls of the pair's other engine are complete there */
+    /* DATA: of the calls before this one, those from which not all have returned whose data are in it: at most the last
+     * so many. WANT, ASK: the lower half of how many calls of the pair's other engine are complete there */
+    uint32_t behind;
     uint64_t group;
     uint64_t seq;   /* instance */
     uint64_t epoch; /* of the roster that the sender's attempt or meeting goes by; DECIDED: in which it was decided */
 };
 
-/* What members bring to a meeting, and what is combined on the way. Each part takes no harm from being counted twice. */
+/* What members bring to a meeting, and what is combined on the way. Each part takes no harm from being counted
+ * twice. */
 struct vote {
     uint64_t finished_min,
         finished_max;      /* epoch of the attempt whose result the member has; 0: none. Of ENGINE_DECIDE: its place */

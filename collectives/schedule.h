@@ -1,14 +1,14 @@
-/* Schedules of the data-moving collectives: for one place of m, a straight list of steps - send, receive, copy, combine -
- * that together with the other places' lists gives the result. Pure: who executes them (collectives/engine.h, tests)
+/* Schedules of the data-moving collectives: for one place of m, a straight list of steps - send, receive, copy, combine
+ * - that together with the other places' lists gives the result. Pure: who executes them (collectives/engine.h, tests)
  * owns memory and messages.
  *
- * A message is named by (sender, receiver, tag); a schedule uses each name once. Sends do not wait, receives do; a schedule that
- * is executed step by step at every place ends, whatever the speed of anybody.
- * Order: for operations that do not commute (ordered) operands stay in the order of places; otherwise the order depends on
- * places, nodes, length and algorithm alone. So a sum has the same bits each time.
+ * A message is named by (sender, receiver, tag); a schedule uses each name once. Sends do not wait, receives do; a
+ * schedule that is executed step by step at every place ends, whatever the speed of anybody.
+ * Order: for operations that do not commute (ordered) operands stay in the order of places; otherwise the order depends
+ * on places, nodes, length and algorithm alone. So a sum has the same bits each time.
  *
- * Regions are bytes of one of three buffers: IN, the caller's contribution, never written; OUT, the result; TMP, tmp bytes of
- * scratch memory. */
+ * Regions are bytes of one of three buffers: IN, the caller's contribution, never written; OUT, the result; TMP, tmp
+ * bytes of scratch memory. */
 #ifndef KEEL_COLLECTIVES_SCHEDULE_H
 #define KEEL_COLLECTIVES_SCHEDULE_H
 

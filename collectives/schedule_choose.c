@@ -1,8 +1,9 @@
 /* Which algorithm for which size and group: the only place where lengths are compared.
  *
- * The limits for up to MANY places are measured on Keel's own transport (bench/algorithms/; docs/collectives.md, "choice of algorithms", has the
- * numbers and what they do not say). Those for more, and for more than 4 MiB, follow from a message costing a + len / b with a = 6.5 us and b = 1.8 GB/s (loopback TCP),
- * so that a * b = 12 KiB is worth one message more. */
+ * The limits for up to MANY places are measured on Keel's own transport (bench/algorithms/; docs/collectives.md,
+ * "choice of algorithms", has the numbers and what they do not say). Those for more, and for more than 4 MiB, follow
+ * from a message costing a + len / b with a = 6.5 us and b = 1.8 GB/s (loopback TCP), so that a * b = 12 KiB is
+ * worth one message more. */
 #include "collectives/schedule.h"
 
 #define KIB 1024u
@@ -14,8 +15,8 @@ enum { MANY = 16 };
 /* LEVELS: some node has several places, and there are several nodes. */
 enum where { ANYWHERE, LEVELS };
 
-/* The first line that fits is taken: kind, at most so many bytes, at least so many places. Bytes are those of the whole vector,
- * or of one block where the kind has blocks. */
+/* The first line that fits is taken: kind, at most so many bytes, at least so many places. Bytes are those of the whole
+ * vector, or of one block where the kind has blocks. */
 static const struct rule {
     enum schedule_kind kind;
     size_t bytes;

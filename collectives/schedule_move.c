@@ -30,7 +30,8 @@ static struct schedule_block chunks(size_t len, int n, int lo, int hi)
     return (struct schedule_block){first.at, last.at + last.len - first.at};
 }
 
-/* Each gets its chunk over the binomial tree, then all pass chunks round: two lengths of bytes through everybody, at any n. */
+/* Each gets its chunk over the binomial tree, then all pass chunks round: two lengths of bytes through everybody, at
+ * any n. */
 static void scatter_ring(struct schedule *s, const struct team *t, struct schedule_region data, size_t len)
 {
     int mask = 1;
@@ -88,8 +89,8 @@ void build_bcast(struct schedule *s, enum schedule_algorithm a, const struct sch
 
 /* ------------------------------------------------------------------------------------------------ gather, scatter */
 
-/* Blocks of their own lengths: each side has its own idea of the length, so what has none is sent, too. Otherwise one would wait for
- * what the other does not send. */
+/* Blocks of their own lengths: each side has its own idea of the length, so what has none is sent, too. Otherwise one
+ * would wait for what the other does not send. */
 static void send_block(struct schedule *s, const struct team *t, const struct schedule_shape *shape, int to,
                        struct schedule_region from, size_t len)
 {
@@ -225,8 +226,8 @@ void build_allgather(struct schedule *s, enum schedule_algorithm a, const struct
 
 /* ------------------------------------------------------------------------------------------------ alltoall */
 
-/* Block i of the rotated vector has i places to go; in step k those go on whose number has bit k. log2 n steps, each with half
- * of all bytes: good for small blocks. */
+/* Block i of the rotated vector has i places to go; in step k those go on whose number has bit k. log2 n steps, each
+ * with half of all bytes: good for small blocks. */
 static void alltoall_bruck(struct schedule *s, const struct team *t, const struct schedule_shape *shape)
 {
     int n = t->n;

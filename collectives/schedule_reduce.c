@@ -1,5 +1,5 @@
-/* Reductions. Operands are combined left with right in the order of team members wherever it says so; the same list of members
- * gives the same tree of operations, and so the same bits. */
+/* Reductions. Operands are combined left with right in the order of team members wherever it says so; the same list of
+ * members gives the same tree of operations, and so the same bits. */
 #include "collectives/schedule_int.h"
 
 static int power_of_two_below(int n)
@@ -28,8 +28,8 @@ void part_reduce(struct schedule *s, const struct team *t, struct schedule_regio
         add_send(s, t, t->me - mask, 0, data, len);
 }
 
-/* Where a team is no power of two: the first 2 * rest members fold in pairs, the odd ones go on. Member of the power of two,
- * or -1. */
+/* Where a team is no power of two: the first 2 * rest members fold in pairs, the odd ones go on. Member of the power of
+ * two, or -1. */
 static int fold(struct schedule *s, const struct team *t, struct schedule_region data, struct schedule_region tmp,
                 size_t len)
 {
@@ -89,8 +89,8 @@ static struct schedule_block span(const struct schedule_shape *shape, int p, int
     return (struct schedule_block){a.at, z.at + z.len - a.at};
 }
 
-/* Rabenseifner: halve the vector with each exchange until everybody has the sum of its chunk, then collect the chunks the
- * other way round. Twice log2 n steps, two lengths of bytes. Neighbours exchange first, which keeps the order. */
+/* Rabenseifner: halve the vector with each exchange until everybody has the sum of its chunk, then collect the chunks
+ * the other way round. Twice log2 n steps, two lengths of bytes. Neighbours exchange first, which keeps the order. */
 static void rabenseifner(struct schedule *s, const struct team *t, const struct schedule_shape *shape)
 {
     struct schedule_region data = region(SCHEDULE_OUT, 0), tmp = add_tmp(s, shape->len);
@@ -130,7 +130,8 @@ static void rabenseifner(struct schedule *s, const struct team *t, const struct 
     unfold(s, t, data, shape->len);
 }
 
-/* Ring: chunk c starts at member c + 1 - shift and is whole after n - 1 steps at member c - shift. data holds the sums. */
+/* Ring: chunk c starts at member c + 1 - shift and is whole after n - 1 steps at member c - shift. data holds the
+ * sums. */
 static void ring_reduce_scatter(struct schedule *s, const struct team *t, const struct schedule_shape *shape)
 {
     int n = t->n;

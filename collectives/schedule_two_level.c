@@ -1,5 +1,6 @@
-/* Two levels: the places of a node among themselves, where messages are cheap, and one leader of each node with the others. Nodes
- * count by number, so the order of a sum does not change when a node's places move to another machine together. */
+/* Two levels: the places of a node among themselves, where messages are cheap, and one leader of each node with the
+ * others. Nodes count by number, so the order of a sum does not change when a node's places move to another machine
+ * together. */
 #include "collectives/schedule_int.h"
 
 #include <stdlib.h>

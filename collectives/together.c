@@ -152,8 +152,8 @@ static const uint8_t *folded(const struct operands *o, int power, int i, uint8_t
     return dst;
 }
 
-/* Of operands first ... first + count - 1 of the power of two (doubling), or of all (power 0, binomial), into dst if something is to be
- * combined. count is a power of two. */
+/* Of operands first ... first + count - 1 of the power of two (doubling), or of all (power 0, binomial), into dst if
+ * something is to be combined. count is a power of two. */
 static const uint8_t *tree(const struct operands *o, int power, int first, int count, int level, uint8_t *dst)
 {
     if (count == 1)

@@ -1,6 +1,6 @@
-/* What members that share memory do in a call: each gives its bytes, and computes its result from everybody's, in turns of a board
- * (collectives/board.h). Pure. The order of operands is that of the schedules (collectives/schedule.h), so that a call has
- * the same bits whichever way it goes. */
+/* What members that share memory do in a call: each gives its bytes, and computes its result from everybody's, in turns
+ * of a board (collectives/board.h). Pure. The order of operands is that of the schedules (collectives/schedule.h), so
+ * that a call has the same bits whichever way it goes. */
 #ifndef KEEL_COLLECTIVES_TOGETHER_H
 #define KEEL_COLLECTIVES_TOGETHER_H
 

@@ -66,7 +66,8 @@ static void start_collect(struct member *m)
     wave_start(m, PHASE_COLLECT, m->ledger.epoch + 1, NULL, 0);
 }
 
-/* With a ballot of its own, for a tree without those that have died meanwhile. What somebody has accepted is proposed again. */
+/* With a ballot of its own, for a tree without those that have died meanwhile. What somebody has accepted is
+ * proposed again. */
 void agreement_begin_anew(struct member *m)
 {
     start_collect(m);
@@ -90,7 +91,8 @@ static bool add_death(const struct member *m, struct batch *b, const struct deat
     return true;
 }
 
-/* A birth of another node than the next one, or a second one, comes to nothing: who asked for it did not know of the other. */
+/* A birth of another node than the next one, or a second one, comes to nothing: who asked for it did not know of the
+ * other. */
 static void add_event(const struct member *m, struct batch *b, const struct pending *p)
 {
     struct batch_entry e = {.node = p->node, .seq = p->seq, .event = p->event};
@@ -329,9 +331,9 @@ void agreement_receive(struct member *m, const struct datagram *msg)
 /* ------------------------------------------------------------------------------------------------ time */
 
 /* A quorum would have proposed the deaths that we believe in: the others must think otherwise. (One that believes the
- * coordinators dead that its view lives on with does no good.) A phase waits for all who live, also for one of whom nobody has
- * ever heard: that one is given the time to start, and is found silent then. Where messages are lost a coordinator that has taken the verdicts may
- * need long. */
+ * coordinators dead that its view lives on with does no good.) A phase waits for all who live, also for one of whom
+ * nobody has ever heard: that one is given the time to start, and is found silent then. Where messages are lost a
+ * coordinator that has taken the verdicts may need long. */
 static void undeclared_tick(struct member *m)
 {
     struct verdicts *v = &m->verdicts;

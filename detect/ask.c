@@ -1,8 +1,8 @@
 /* Questions to the witnesses of other nodes (witness.h), and what their answers, or their silence, mean.
  *
- * A witness that has real-time priority answers whatever its machine is busy with. So where the kernel of a host answers, and neither
- * the agent nor such a witness does, they do not wait for a processor: somebody stopped both. Only a witness that has answered before
- * is taken at its silence: something on the way may keep its datagrams back. */
+ * A witness that has real-time priority answers whatever its machine is busy with. So where the kernel of a host
+ * answers, and neither the agent nor such a witness does, they do not wait for a processor: somebody stopped both. Only
+ * a witness that has answered before is taken at its silence: something on the way may keep its datagrams back. */
 #include <errno.h>
 #include <netinet/in.h>
 #include <string.h>
@@ -15,9 +15,9 @@
 #include "runtime/base/log.h"
 
 #define FRESH_NS (100 * KEEL_NS_PER_MS) /* an answer to an older question tells what was */
-#define SILENT_NS                                                                                                      \
-    (60 * KEEL_NS_PER_MS)                /* without an answer to several questions; longer than the 50 ms of each second
-                                         * for which a kernel holds all real-time threads back when they take too much */
+/* without an answer to several questions; longer than the 50 ms of each second for which a kernel holds all real-time
+ * threads back when they take too much */
+#define SILENT_NS (60 * KEEL_NS_PER_MS)
 #define PAUSE_NS (200 * KEEL_NS_PER_MS)  /* nobody asked for so long: what was asked before is forgotten */
 #define LEARN_NS (1000 * KEEL_NS_PER_MS) /* between questions to one that has not answered yet */
 

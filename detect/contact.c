@@ -5,8 +5,9 @@
 
 /* ------------------------------------------------------------------------------------------------ own absence
  *
- * Who was frozen or cut off for nearly the shortest limit may have been left out. If so, it hears of it from whoever it reaches; but the
- * others may have come to the end of the job meanwhile, and then their kernels refuse it as if they had died. */
+ * Who was frozen or cut off for nearly the shortest limit may have been left out. If so, it hears of it from whoever it
+ * reaches; but the others may have come to the end of the job meanwhile, and then their kernels refuse it as if they
+ * had died. */
 
 void detector_note_absence(struct member *m)
 {
@@ -19,8 +20,8 @@ void detector_note_absence(struct member *m)
     c->absent_at = m->t;
 }
 
-/* What was sent before the absence may be heard only now, so a sign is not enough; a heartbeat read that began some time after it
- * is: a member that knows us left out, or about to be, has closed that connection. */
+/* What was sent before the absence may be heard only now, so a sign is not enough; a heartbeat read that began some
+ * time after it is: a member that knows us left out, or about to be, has closed that connection. */
 static void note_contact(struct member *m, uint64_t began)
 {
     struct contact *c = &m->contact;
@@ -160,7 +161,8 @@ static bool is_quorum(const struct member *m, const struct idset *heard)
     return quorum_admissible(total, stay, total - stay == certain, idset_has(heard, lowest) && is_live(m, lowest));
 }
 
-/* A host that answers while its agent does not was not cut off from us: with those that were heard they may be a quorum. */
+/* A host that answers while its agent does not was not cut off from us: with those that were heard they may be a
+ * quorum. */
 void contact_host(struct member *m, int node)
 {
     struct contact_check *c = &m->contact.check;

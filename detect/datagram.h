@@ -2,7 +2,8 @@
  *
  *   header   type u8, flags u8, hops u8, late u8, src u32, dst u32, epoch u64, settled u64          28 bytes
  *   body     by type, see datagram_encode; a batch is n u8 and n times (node u32, seq u32, event 24)
- *   left     n u16 and n times the distance to the id before, 7 bits a byte, the lowest first, all but the last with bit 7
+ *   left     n u16 and n times the distance to the id before, 7 bits a byte, the lowest first, all but the last with
+ *            bit 7
  *
  * epoch and settled are the sender's, in every message: who is behind notices and asks. */
 #ifndef KEEL_DETECT_DATAGRAM_H
@@ -16,20 +17,26 @@ _Static_assert(MEMBER_NODES_MAX <= 1 << BALLOT_BITS, "fits");
 
 enum datagram_type {
     DATAGRAM_PING = 1, /* nonce; flag LONELY: "I hear too few of you" */
-    DATAGRAM_PONG, /* nonce; flag TAKEN: of a report, and its sender has nothing more to do for what it said; KNOWN: of a report whose
-                    * deaths its receiver believes, but not to be coordinator */
+    /* nonce; flag TAKEN: of a report, and its sender has nothing more to do for what it said; KNOWN: of a report whose
+     * deaths its receiver believes, but not to be coordinator */
+    DATAGRAM_PONG,
     DATAGRAM_VOTE_ASK, /* node: can you reach it? */
     DATAGRAM_VOTE,     /* node, vote, age_us since its last sign of life */
-    DATAGRAM_WAVE,     /* one phase of a view change on its way down the tree; flags DIRECT: answer the root,
-                    * CERTAIN: who is left out, but not declared dead here, is dead for certain; nonce: when it was sent */
-    DATAGRAM_ACK, /* on its way up; flag FULL: the whole subtree, WORKING: alive, not done yet; nonce: when what it answers was sent, and for how long it was kept, added */
+    /* one phase of a view change on its way down the tree; flags DIRECT: answer the root,
+     * CERTAIN: who is left out, but not declared dead here, is dead for certain; nonce: when it was sent */
+    DATAGRAM_WAVE,
+    /* on its way up; flag FULL: the whole subtree, WORKING: alive, not done yet; nonce: when what it answers was
+     * sent, and for how long it was kept, added */
+    DATAGRAM_ACK,
     DATAGRAM_NACK,   /* ballot: I promised a higher one */
     DATAGRAM_REPORT, /* to the coordinator: deaths seen, events to order; nonce */
     DATAGRAM_FETCH,  /* index: send me the log from there */
     DATAGRAM_LOG,    /* index, value, batch: what was committed */
     DATAGRAM_DEAD,   /* you were declared dead */
     DATAGRAM_LINK,   /* root says of its link to node: flag BROKEN or not; index: its number, value: since so many us */
-    DATAGRAM_JOIN, /* an unborn one, which has the log up to its epoch: have me born; nonce; value: its incarnation; root: 1 + the id it had before, 0: none */
+    /* an unborn one, which has the log up to its epoch: have me born; nonce; value: its incarnation; root: 1 + the
+     * id it had before, 0: none */
+    DATAGRAM_JOIN,
     DATAGRAM_TYPES
 };
 enum datagram_flag {
@@ -51,8 +58,8 @@ struct batch_entry {
     uint32_t seq; /* its number on that node; 0 for VIEW_NODE_DEAD */
     struct view_event event;
 };
-/* Where many have died at once an entry of deaths stands for several: bit i of d says that node a + 1 + i is dead, too, and by the same evidence.
- * Together a batch says no more than MEMBER_EVENTS_MAX things. */
+/* Where many have died at once an entry of deaths stands for several: bit i of d says that node a + 1 + i is dead, too,
+ * and by the same evidence. Together a batch says no more than MEMBER_EVENTS_MAX things. */
 struct batch {
     int n;
     struct batch_entry e[MEMBER_BATCH_MAX];
@@ -91,7 +98,8 @@ struct datagram {
     uint64_t ballot, index, value;
     uint64_t accepted_ballot; /* DATAGRAM_ACK of COLLECT: of batch and value; 0: none */
     int end;                  /* ids from src (DATAGRAM_ACK) or dst (DATAGRAM_WAVE) up to here, exclusive, are meant */
-    int n_left; /* DATAGRAM_WAVE: whom the tree leaves out beside those declared dead before the index, in ascending order */
+    /* DATAGRAM_WAVE: whom the tree leaves out beside those declared dead before the index, in ascending order */
+    int n_left;
     const int *left;
     struct batch batch;
     int n_deaths;
@@ -100,7 +108,8 @@ struct datagram {
 
 /* Returns the length. */
 size_t datagram_encode(const struct datagram *msg, uint8_t out[MEMBER_DATAGRAM_MAX]);
-/* n = members of the job. False if the bytes are not a message (every field is checked). msg->left points to `left` afterwards. */
+/* n = members of the job. False if the bytes are not a message (every field is checked). msg->left points to `left`
+ * afterwards. */
 bool datagram_decode(const void *data, size_t len, int n, struct datagram *msg, int left[DATAGRAM_LEFT_MAX]);
 /* What a list takes in a message: at most DATAGRAM_LEFT_BYTES. */
 size_t datagram_left_bytes(const int *left, int n);

@@ -154,13 +154,14 @@ static bool make_away(const struct member *m, struct idset *away)
     return ok;
 }
 
-/* While a node that we read is suspect, nobody may be reading those behind it: have a look at them now, not only when it is declared dead.
- * At as many as are suspect or were found dead before, so a row of dead is gone through in steps that double; where those behind it answer it
- * ends. */
+/* While a node that we read is suspect, nobody may be reading those behind it: have a look at them now, not only when
+ * it is declared dead. At as many as are suspect or were found dead before, so a row of dead is gone through in steps
+ * that double; where those behind it answer it ends. */
 static void check_behind(struct member *m)
 {
     struct detector *d = &m->detector;
-    /* so many are not silent at once, we would rather be slow; or they are so for long, or verdicts come, and make room */
+    /* so many are not silent at once, we would rather be slow; or they are so for long, or verdicts come, and make
+     * room */
     int room = (DOUBTS << d->widened) + DOUBTS_VERDICT * d->verdicts, open = open_doubts(d);
     room = room < DOUBTS_MAX ? room : DOUBTS_MAX;
     int suspects = in_state(d, TARGET_SUSPECT), looks = open - suspects;
@@ -183,8 +184,8 @@ static void check_behind(struct member *m)
     idset_free(&away);
 }
 
-/* A row of silent nodes is not to be gone through in steps each of which waits for its own verdicts: the limits are long. Who may be cut off
- * itself would only find all others silent. */
+/* A row of silent nodes is not to be gone through in steps each of which waits for its own verdicts: the limits are
+ * long. Who may be cut off itself would only find all others silent. */
 static void look_further(struct member *m)
 {
     struct detector *d = &m->detector;
@@ -497,7 +498,8 @@ static void note_agent(struct member *m, struct target *tg)
     member_note(m, MEMBER_REPORT_AGENT, tg->node, MEMBER_ALIVE, m->ledger.epoch, NULL);
 }
 
-/* Others hear it, and we have not for as long: no link is broken because they were the first to hear one that goes on. */
+/* Others hear it, and we have not for as long: no link is broken because they were the first to hear one that goes
+ * on. */
 static bool is_beyond(const struct member *m, const struct target *tg)
 {
     return tg->last_indirect >= tg->raised && tg->last_indirect && since(m, tg->last_indirect) < m->p.late_ns &&
@@ -516,7 +518,8 @@ static bool target_judge(struct member *m, struct target *tg)
     bool majority = tg->state >= TARGET_SUSPECT && vote_majority_unreached(m, tg);
     if (tg->asked && m->now - tg->asked >= later(p->limit_ns, p->answer_ns))
         tg->asked = 0; /* nobody waits so long */
-    /* Time out of reach is time in which some reach it and most do not: of who is reached by nobody, or stands still, it is none. */
+    /* Time out of reach is time in which some reach it and most do not: of who is reached by nobody, or stands
+     * still, it is none. */
     if (!majority || !tg->last_indirect || since(m, tg->last_indirect) >= 4 * p->late_ns ||
         (tg->state == TARGET_SUSPECT && target_host_answers(m, tg)))
         tg->majority_unreached = 0;
@@ -593,8 +596,9 @@ static void check_lonely(struct member *m, const struct target *tg)
         detector_contact(m, target_host_sign(m, tg) + patience_silent(m, tg, &why));
 }
 
-/* Is there something to find out soon? Not of one that was never heard of and may only be starting, nor when it has been asked about for a
- * while: then less and less often, for a machine where many are late has no time for so many questions. */
+/* Is there something to find out soon? Not of one that was never heard of and may only be starting, nor when it has
+ * been asked about for a while: then less and less often, for a machine where many are late has no time for so many
+ * questions. */
 static bool is_urgent(const struct member *m, const struct target *tg)
 {
     return tg->state != TARGET_SUSPECT || (detector_has_seen(m, tg->node) && since(m, tg->since) < m->p.late_ns);

@@ -1,4 +1,5 @@
-/* The failure detector: whose heartbeats are read, who is in doubt, and who votes on it. The states of a doubt are drawn in detector.c. */
+/* The failure detector: whose heartbeats are read, who is in doubt, and who votes on it. The states of a doubt are
+ * drawn in detector.c. */
 #ifndef KEEL_DETECT_DETECTOR_H
 #define KEEL_DETECT_DETECTOR_H
 
@@ -6,7 +7,8 @@
 #include "detect/idset.h"
 
 enum { VOTERS_MAX = 8, WATCH_MAX = MEMBER_WATCHES_MAX };
-/* Open at once before nodes behind a suspect are no longer looked at; so many more with each verdict; and never more. */
+/* Open at once before nodes behind a suspect are no longer looked at; so many more with each verdict; and never
+ * more. */
 enum { DOUBTS = 8, DOUBTS_VERDICT = 4, DOUBTS_MAX = 1024, WIDENED_MAX = 7 };
 enum { PINGS_SLOW = 3 }; /* times ping_ns: between questions about one on whom no verdict is near */
 

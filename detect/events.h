@@ -1,5 +1,5 @@
-/* Events on their way into the log: those submitted here, those that a coordinator has to order, and what was ordered of whom. Each member
- * numbers its own, from 1, and they are ordered in that order. Pure. */
+/* Events on their way into the log: those submitted here, those that a coordinator has to order, and what was ordered
+ * of whom. Each member numbers its own, from 1, and they are ordered in that order. Pure. */
 #ifndef KEEL_DETECT_EVENTS_H
 #define KEEL_DETECT_EVENTS_H
 

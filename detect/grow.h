@@ -5,7 +5,8 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-/* Room for `need` elements of that size; *cap is for how many there is room. False: out of memory, and all is as before. */
+/* Room for `need` elements of that size; *cap is for how many there is room. False: out of memory, and all is as
+ * before. */
 static inline bool grow(void **array, int *cap, int need, size_t size)
 {
     if (need <= *cap)

@@ -20,7 +20,8 @@ enum { HEARTBEAT_KEY = 1 };
 #define STATUS_NS (200 * KEEL_NS_PER_MS)
 #define LATE_NS (2 * KEEL_NS_PER_MS) /* who ticks later has lost its processor since it looked */
 
-/* ------------------------------------------------------------------------------------------------ what the core wants */
+/* ------------------------------------------------------------------------------------------------ what the core
+ * wants */
 
 static void on_send(void *user, int to, const void *data, size_t len)
 {

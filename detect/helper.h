@@ -12,8 +12,9 @@
 #include "detect/member.h"
 #include "detect/probe.h"
 
-/* Nodes that join later: params.n counts their ids, too. The helper of one that joins has an id from params.n_born on; all members must have
- * been told of it (helper_meet) before it is started, and it asks them itself for the rest. Who joined is read over libfabric by all. */
+/* Nodes that join later: params.n counts their ids, too. The helper of one that joins has an id from params.n_born on;
+ * all members must have been told of it (helper_meet) before it is started, and it asks them itself for the rest.
+ * Who joined is read over libfabric by all. */
 enum { HELPER_BLOB_MAX = 200, HELPER_WATCHED_MAX = 32 };
 
 struct helper_blob {
@@ -57,10 +58,12 @@ struct helper_counters {
 struct helper;
 
 /* Opens the listener and the datagram endpoint; blob receives what the other nodes need to reach them.
- * errors  KEEL_ERR_ARG, KEEL_ERR_NOMEM, KEEL_ERR_SYSTEM (logged; with PROBE_VERBS also if there is no usable device). */
+ * errors  KEEL_ERR_ARG, KEEL_ERR_NOMEM, KEEL_ERR_SYSTEM (logged; with PROBE_VERBS also if there is no usable
+ *         device). */
 keel_status helper_create(const struct helper_config *config, const struct helper_callbacks *callbacks,
                           struct helper **out, struct helper_blob *blob);
-/* blobs[n] in node order; of length 0 for who is not known, and no member. Starts the thread. KEEL_ERR_ARG: *bad is the node whose blob is none, or as it was (-1 before the call). */
+/* blobs[n] in node order; of length 0 for who is not known, and no member. Starts the thread. KEEL_ERR_ARG: *bad is
+ * the node whose blob is none, or as it was (-1 before the call). */
 keel_status helper_start(struct helper *h, const struct helper_blob *blobs, int *bad);
 /* "verbs" or "ofi": what it began with. */
 const char *helper_probe(const struct helper *h);
@@ -69,8 +72,8 @@ int helper_watched(const struct helper *h, int out[HELPER_WATCHED_MAX]);
 /* Stops the thread, closes everything. NULL is allowed. Not from a callback. */
 void helper_destroy(struct helper *h);
 
-/* Where a node is that may be born. Repeats, and several with one id, do no harm: the view says which. KEEL_ERR_ARG: no blob, no id;
- * KEEL_ERR_NOMEM. */
+/* Where a node is that may be born. Repeats, and several with one id, do no harm: the view says which. KEEL_ERR_ARG: no
+ * blob, no id; KEEL_ERR_NOMEM. */
 keel_status helper_meet(struct helper *h, int node, const struct helper_blob *blob);
 void helper_submit(struct helper *h, const struct view_event *event);
 void helper_prepared(struct helper *h, uint64_t proposal, uint64_t value);

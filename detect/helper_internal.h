@@ -1,5 +1,5 @@
-/* helper.c: the thread. commands.c: what other threads ask of it. reach.c: heartbeat connections and probes. meet.c: who may join.
- * Everything here belongs to the helper thread, but what `lock` guards. */
+/* helper.c: the thread. commands.c: what other threads ask of it. reach.c: heartbeat connections and probes. meet.c:
+ * who may join. Everything here belongs to the helper thread, but what `lock` guards. */
 #ifndef KEEL_DETECT_HELPER_INTERNAL_H
 #define KEEL_DETECT_HELPER_INTERNAL_H
 

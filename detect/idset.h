@@ -1,8 +1,9 @@
-/* A set of ids that is small beside what it is drawn from, or lies together: ranges in ascending order. `has`, `below` and `nth_out` take the
- * logarithm of their number, changes its length. One of many ranges that lie close (a tenth of all nodes, at random) becomes bits, with a
- * count for each block of them.
+/* A set of ids that is small beside what it is drawn from, or lies together: ranges in ascending order. `has`, `below`
+ * and `nth_out` take the logarithm of their number, changes its length. One of many ranges that lie close (a tenth of
+ * all nodes, at random) becomes bits, with a count for each block of them.
  *
- * memory    12 bytes a range; or as bits, from SPARSE_MAX ranges on where that is less, 72 bytes for each 512 ids up to the highest
+ * memory    12 bytes a range; or as bits, from SPARSE_MAX ranges on where that is less, 72 bytes for each 512 ids up to
+ *           the highest
  *           that was in it. idset_free gives it back. All zero is the empty set.
  * errors    false: out of memory, the set is as it was. */
 #ifndef KEEL_DETECT_IDSET_H

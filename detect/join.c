@@ -1,14 +1,16 @@
 /* A node that joins a running job.
  *
- * It has an id that was unborn so far. All members know where it is before it begins (the runtime's matter), and it knows where they are; it
- * begins with the job's first parameters, as everybody did, and is given the log, in which all is that has happened since.
+ * It has an id that was unborn so far. All members know where it is before it begins (the runtime's matter), and it
+ * knows where they are; it begins with the job's first parameters, as everybody did, and is given the log, in which all
+ * is that has happened since.
  *
  *   who joins                                              member that is asked
  *     BEHIND --- JOIN(epoch) ----------------------------->  it has more: LOG from there
  *       ^  |                                                 PONG in any case: it lives
  *       |  | has all that the one asked has
  *       |  v
- *     WAITS  --- JOIN(epoch), again and again ------------>  orders the birth, once; what was reported of it goes to the next coordinator
+ *     WAITS  --- JOIN(epoch), again and again ------------>  orders the birth, once; what was reported of it goes to
+ *            the next coordinator
  *          |                                                 if this one dies (reports.c)
  *          |  COMMIT or LOG of the view in which it is born
  *          v
@@ -23,8 +25,9 @@
  *   both     somebody else is born under its id          end
  *   both     its own birth is committed                  BORN
  *
- * Before that it answers no phase but the COMMIT that bears it: it is in no tree. It may die at any time: unborn it was nobody, born it is
- * declared dead like others. A birth of an id that is not the next one is void (agreement.c), so ids are born in order and once. */
+ * Before that it answers no phase but the COMMIT that bears it: it is in no tree. It may die at any time: unborn it was
+ * nobody, born it is declared dead like others. A birth of an id that is not the next one is void (agreement.c), so
+ * ids are born in order and once. */
 #include "detect/member_internal.h"
 
 enum { SILENT_LIMITS = 3 };

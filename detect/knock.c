@@ -1,7 +1,7 @@
-/* Knocking: a TCP connection to a node's listener that is given up as soon as it stands. It is taken, or refused, by the kernel
- * of that host alone, so it tells a host that is not there from an agent that does not run. Nothing is sent over it; who
- * listens finds it closed. It comes from this node's own address: where hosts have several networks the answer takes the job's, and
- * another one does not speak for a node that is cut off. */
+/* Knocking: a TCP connection to a node's listener that is given up as soon as it stands. It is taken, or refused, by
+ * the kernel of that host alone, so it tells a host that is not there from an agent that does not run. Nothing is sent
+ * over it; who listens finds it closed. It comes from this node's own address: where hosts have several networks the
+ * answer takes the job's, and another one does not speak for a node that is cut off. */
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>

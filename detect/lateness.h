@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-/* A thread of the detector's priority sleeps for ns, a millisecond at a time. By how much the worst sleep was too long; 0 too where there
- * is no thread for it. */
+/* A thread of the detector's priority sleeps for ns, a millisecond at a time. By how much the worst sleep was too long;
+ * 0 too where there is no thread for it. */
 uint64_t lateness_measure(uint64_t ns);
 #endif

@@ -1,5 +1,5 @@
-/* What a member has prepared, accepted and committed: the part of the view agreement that every member has, coordinator or not (diagram and
- * table: agreement.c), and the log, which is sent to whoever is behind. */
+/* What a member has prepared, accepted and committed: the part of the view agreement that every member has, coordinator
+ * or not (diagram and table: agreement.c), and the log, which is sent to whoever is behind. */
 #include "detect/member_internal.h"
 
 #include <stdlib.h>

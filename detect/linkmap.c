@@ -1,9 +1,11 @@
-/* Broken links between nodes that live, as reports: both ends, since when; the same at both ends and known to everybody.
+/* Broken links between nodes that live, as reports: both ends, since when; the same at both ends and known to
+ * everybody.
  *
- * A member judges its own links (detector.c: others reach a node, it does not). It tells the other end, around the link, and
- * some others, who pass on what is new to them; so nearly all have it after O(log n) hops, and the rest as it is repeated. The other end takes it over: what goes
- * one way only is broken at both ends. A link is whole again when it has worked for a while, longer after each time
- * it broke: one that flaps is one long report, and what is told about it is bounded. Reports change no view.
+ * A member judges its own links (detector.c: others reach a node, it does not). It tells the other end, around the
+ * link, and some others, who pass on what is new to them; so nearly all have it after O(log n) hops, and the rest as it
+ * is repeated. The other end takes it over: what goes one way only is broken at both ends. A link is whole again when
+ * it has worked for a while, longer after each time it broke: one that flaps is one long report, and what is told about
+ * it is bounded. Reports change no view.
  *
  *   WHOLE --- others reach it, we do not --------------------------> BROKEN   version + 1, told
  *   BROKEN -- direct signs for hold_ns, the hold doubles per break -> WHOLE    version + 1, told

@@ -1,5 +1,6 @@
-/* Nodes that may be born: where they are. All members are told before one begins, and more than one may be meant by the same id, until the
- * view says which it is. What comes from any of them is taken till then, and answered to whoever of them said something last. */
+/* Nodes that may be born: where they are. All members are told before one begins, and more than one may be meant by the
+ * same id, until the view says which it is. What comes from any of them is taken till then, and answered to whoever
+ * of them said something last. */
 #include <stdlib.h>
 #include <string.h>
 

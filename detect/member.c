@@ -204,7 +204,8 @@ void member_note_answer(struct member *m, int node, uint64_t asked)
         m->ops.report(m->ops.user, &r);
 }
 
-/* What a core that has ended still asks for: it may be in the middle of something, and what that is about may not be true any more. */
+/* What a core that has ended still asks for: it may be in the middle of something, and what that is about may not be
+ * true any more. */
 static void no_send(void *user, int to, const void *data, size_t len)
 {
     (void)user, (void)to, (void)data, (void)len;

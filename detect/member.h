@@ -3,22 +3,25 @@
  * passes events and the time in and carries out the actions.
  *
  * Nodes have the ids 0..n-1. Those below n_born are members from the start (spares included); the others are *unborn*:
- * no members, until a node joins the job under one. An id goes unborn -> member -> gone and never back. A *view* is an epoch
- * number and the set of those born and not declared dead up to it. A view change adds one to the epoch and carries a batch of
- * events (base/view_event.h); every member that lives sees the same sequence of batches (docs/protocols/detection.md has the argument).
- * At most one node is born in a view, and under the least unborn id: so whoever is in a view in which a node is born has an id below it.
+ * no members, until a node joins the job under one. An id goes unborn -> member -> gone and never back. A *view* is an
+ * epoch number and the set of those born and not declared dead up to it. A view change adds one to the epoch and
+ * carries a batch of events (base/view_event.h); every member that lives sees the same sequence of batches
+ * (docs/protocols/detection.md has the argument). At most one node is born in a view, and under the least unborn id: so
+ * whoever is in a view in which a node is born has an id below it.
  *
  *   submit / verdict -> PREPARE(epoch, events) to all -> member_prepared() of all -> COMMIT(epoch, events, max value)
  *                    -> all have committed -> SETTLED(epoch)
  *
- * Who joins (self >= n_born) begins at epoch 0 like everybody and is given the log by the members, from which it has the view; it asks
- * them for its birth itself, and votes and proposes from the view on in which it was born.
+ * Who joins (self >= n_born) begins at epoch 0 like everybody and is given the log by the members, from which it has
+ * the view; it asks them for its birth itself, and votes and proposes from the view on in which it was born.
  *
  * threads   none inside; the owner serialises all calls. Callbacks are made from inside the calls; of this header's
  *           functions they may call only member_submit, member_prepared, member_check and the queries.
- * memory    under 6.5 KiB per core whatever n, 12 bytes for each range of dead ids in each of four sets, at most n / 7 bytes a set
+ * memory    under 6.5 KiB per core whatever n, 12 bytes for each range of dead ids in each of four sets, at most n / 7
+ *           bytes a set
  *           (idset.h), and the log: 700 bytes an epoch. The coordinator: n / 8 bytes more.
- * source    FT-ARMCI, "Remote-Node Fault Detection Module": heartbeat reads on a ring, datagram pings, a quorum. Differs:
+ * source    FT-ARMCI, "Remote-Node Fault Detection Module": heartbeat reads on a ring, datagram pings, a quorum.
+ *           Differs:
  *           a failed read is only a suspicion; a death becomes a totally ordered view. */
 #ifndef KEEL_DETECT_MEMBER_H
 #define KEEL_DETECT_MEMBER_H
@@ -78,10 +81,10 @@ struct member_params {
     uint64_t period_ns; /* between heartbeat reads of one node */
     uint64_t late_ns;   /* a read or ping unanswered for so long raises a suspicion */
     uint64_t ping_ns;   /* between pings of a suspect */
-    uint64_t
-        limit_ns; /* silence of a node and its host, from the last sign of either to the verdict; at the least: patience.c */
-    uint64_t
-        stopped_ns; /* where its host answers: from when somebody waits for it to the verdict; MEMBER_NEVER: there is none */
+    /* silence of a node and its host, from the last sign of either to the verdict; at the least: patience.c */
+    uint64_t limit_ns;
+    /* where its host answers: from when somebody waits for it to the verdict; MEMBER_NEVER: there is none */
+    uint64_t stopped_ns;
     uint64_t answer_ns;  /* within which who runs and is reached has answered: what is no verdict is measured by it */
     uint64_t startup_ns; /* agents start one after the other: who was never heard of is not silent before */
     uint64_t rto_ns;     /* first retransmission; doubles up to rto_max_ns */
@@ -91,7 +94,8 @@ struct member_params {
 /* Sensible values for n nodes; the caller then changes what it wants. */
 void member_params_default(struct member_params *p, int n, int self);
 
-/* Others than the default. Suspicions after this time, in milliseconds: all that is no verdict follows. Before member_params_silence. */
+/* Others than the default. Suspicions after this time, in milliseconds: all that is no verdict follows. Before
+ * member_params_silence. */
 void member_params_late(struct member_params *p, int late_ms);
 /* Verdicts after these times, and looks often enough for them. In milliseconds, 100 <= limit; stopped 0: never. */
 void member_params_silence(struct member_params *p, int limit_ms, int stopped_ms);
@@ -128,10 +132,13 @@ enum member_report_kind {
     MEMBER_REPORT_VIEW,    /* epoch committed */
     MEMBER_REPORT_SETTLED, /* epoch committed by all */
     MEMBER_REPORT_HALT,    /* this member ends: text = reason */
-    MEMBER_REPORT_PATIENCE, /* the suspect has been silent for a while: doubt says how it is, and for how long it is waited for */
-    MEMBER_REPORT_CUT_OFF, /* this member hears too few of the others, and ends if that stays so: limit_ns from now at the latest */
+    /* the suspect has been silent for a while: doubt says how it is, and for how long it is waited for */
+    MEMBER_REPORT_PATIENCE,
+    /* this member hears too few of the others, and ends if that stays so: limit_ns from now at the latest */
+    MEMBER_REPORT_CUT_OFF,
     MEMBER_REPORT_IN_TOUCH, /* that is over */
-    MEMBER_REPORT_LATE, /* this member was late by limit_ns, more than its limit for silence allows for and twice what was told before */
+    /* this member was late by limit_ns, more than its limit for silence allows for and twice what was told before */
+    MEMBER_REPORT_LATE,
     /* not for the log */
     MEMBER_REPORT_ANSWERED, /* node answered what was sent at asked_ns, after a member_check */
     MEMBER_REPORT_LINKS,    /* what member_links gives has changed */
@@ -160,24 +167,26 @@ struct member_ops {
     void (*read)(void *user, int node);
     /* Heartbeat reads of node will (not) be asked for from now on: keep (drop) a connection. */
     void (*watch)(void *user, int node, bool on);
-    /* Try to connect to node's listener: member_refused follows if its kernel says nobody listens, member_kernel if it takes
-     * the connection, which needs no process of that host to run; else nothing. And ask its witness, if it has one:
-     * member_stopped or member_runs follows, or nothing. */
+    /* Try to connect to node's listener: member_refused follows if its kernel says nobody listens, member_kernel if it
+     * takes the connection, which needs no process of that host to run; else nothing. And ask its witness, if it has
+     * one: member_stopped or member_runs follows, or nothing. */
     void (*probe)(void *user, int node);
     /* Epoch `epoch` is proposed: stop acting for, and refuse, what these events declare dead, then call member_prepared
      * (from within or later) with the number `proposal`, never 0. May come again for one epoch with other events and
      * another number (a coordinator died in between): the last counts. A node named dead in a superseded batch stays
      * suspected for ever, so fencing it early is right. */
     void (*prepare)(void *user, uint64_t epoch, uint64_t proposal, const struct view_event *events, int n);
-    /* Epoch is decided: every live member gets the same events in the same order. max_value is the largest value that a live
-     * member gave to member_prepared. A member that was cut off and catches up gets commits without a prepare. */
+    /* Epoch is decided: every live member gets the same events in the same order. max_value is the largest value that a
+     * live member gave to member_prepared. A member that was cut off and catches up gets commits without a prepare. */
     void (*commit)(void *user, uint64_t epoch, const struct view_event *events, int n, uint64_t max_value);
     /* Every live member of that view has committed all epochs up to this one. Comes in order, may skip numbers. */
     void (*settled)(void *user, uint64_t epoch);
-    /* This member was declared dead, has no quorum or no memory. It does nothing any more, and calls nothing: the process must end. */
+    /* This member was declared dead, has no quorum or no memory. It does nothing any more, and calls nothing: the
+     * process must end. */
     void (*halt)(void *user, const char *reason);
     void (*report)(void *user, const struct member_report *report);
-    /* node is a member from now on, as this incarnation: comes before anything is sent to it, and before the commit. May be NULL. */
+    /* node is a member from now on, as this incarnation: comes before anything is sent to it, and before the commit.
+     * May be NULL. */
     void (*born)(void *user, int node, uint32_t incarnation);
 };
 
@@ -205,8 +214,8 @@ void member_kernel(struct member *m, int node, uint64_t now);  /* node's kernel 
 void member_unasked(struct member *m, int node, uint64_t now);
 void member_stopped(struct member *m, int node, uint64_t now); /* node's host says: its agent was stopped */
 void member_runs(struct member *m, int node, uint64_t now);    /* ... it was not, it waits for a processor or a disk */
-/* Somebody has doubts about node: find out now. MEMBER_REPORT_ANSWERED follows, with an asked_ns not before now, if the way
- * there and back works within limit_ns. */
+/* Somebody has doubts about node: find out now. MEMBER_REPORT_ANSWERED follows, with an asked_ns not before now, if the
+ * way there and back works within limit_ns. */
 void member_check(struct member *m, int node, uint64_t now);
 /* What its death would cost, until something else is said; MEMBER_CHEAP at first. */
 void member_stake(struct member *m, int node, enum member_stake stake, uint64_t now);
@@ -214,11 +223,12 @@ void member_stake(struct member *m, int node, enum member_stake stake, uint64_t 
 void member_waits(struct member *m, int node, uint64_t until, uint64_t now);
 
 /* Have an event ordered. Kept and resent until it is; each exactly once, in the order submitted here, unless this
- * member dies first. type >= VIEW_EVENT_FIRST. Returns its sequence number on this member (1, 2, ...; member_join takes some), or 0: it has ended, maybe now, for
- * want of memory. */
+ * member dies first. type >= VIEW_EVENT_FIRST. Returns its sequence number on this member (1, 2, ...; member_join takes
+ * some), or 0: it has ended, maybe now, for want of memory. */
 uint32_t member_submit(struct member *m, const struct view_event *event, uint64_t now);
-/* Have a node's birth ordered, when all in the view know where it is. Kept and resent until something has come of it; asked again while it is
- * under way it changes nothing. Of a node that is not the least unborn one nothing comes, nor of the second of two that are given one id. */
+/* Have a node's birth ordered, when all in the view know where it is. Kept and resent until something has come of it;
+ * asked again while it is under way it changes nothing. Of a node that is not the least unborn one nothing comes,
+ * nor of the second of two that are given one id. */
 void member_join(struct member *m, int node, uint32_t incarnation, int was, uint64_t now);
 /* The answer to prepare(). Ignored if that proposal was superseded. */
 void member_prepared(struct member *m, uint64_t proposal, uint64_t value, uint64_t now);
@@ -232,11 +242,13 @@ bool member_is_born(const struct member *m);         /* false: it joins, and has
 int member_next(const struct member *m, int from);   /* the least in it that is >= from >= 0, or -1 */
 bool member_believes_dead(const struct member *m, int node); /* own verdict, or declared */
 int member_coordinator(const struct member *m);
-/* Of a reason for which a member ended: did the others go on without it, or may they have? Then it may join them again. */
+/* Of a reason for which a member ended: did the others go on without it, or may they have? Then it may join them
+ * again. */
 bool member_was_left_out(const char *reason);
-/* Links that are broken though both ends live, a < b. Every member comes to know of all, some hops after an end noticed.
- * since_ns is in the time of this member's owner. A link is reported whole again only after it has worked for answer_ns, longer if
- * it breaks again and again. Returns their number, at most max; MEMBER_LINKS_MAX are enough for all that is kept. */
+/* Links that are broken though both ends live, a < b. Every member comes to know of all, some hops after an end
+ * noticed. since_ns is in the time of this member's owner. A link is reported whole again only after it has worked for
+ * answer_ns, longer if it breaks again and again. Returns their number, at most max; MEMBER_LINKS_MAX are enough for
+ * all that is kept. */
 struct member_link {
     int a, b;
     uint64_t since_ns;
@@ -268,6 +280,7 @@ struct member_status {
     struct member_link links[MEMBER_LINKS_MAX];
 };
 void member_status(const struct member *m, struct member_status *out);
-/* Events of a committed epoch 1..member_epoch; *n their number. Valid until the next call into the core. NULL too if out of memory. */
+/* Events of a committed epoch 1..member_epoch; *n their number. Valid until the next call into the core. NULL too if
+ * out of memory. */
 const struct view_event *member_log(struct member *m, uint64_t epoch, int *n, uint64_t *max_value);
 #endif

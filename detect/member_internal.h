@@ -1,4 +1,5 @@
-/* The membership core: what it is made of, and what its files share. Each part has a header. Nothing outside detect/ includes this.
+/* The membership core: what it is made of, and what its files share. Each part has a header. Nothing outside detect/
+ * includes this.
  *
  *   member.c     entry points, the inner clock, queries
  *   watch.c      heartbeat reads
@@ -70,8 +71,9 @@ struct wave {
     uint64_t next_resend, rto;
     struct idset out; /* not in the tree: declared dead before the index, or left out by the root */
     int n_left, cap_left;
-    int *
-        left; /* of these, in ascending order, whom the root left out and does not declare in this batch; at others: those that it named to them */
+    /* of these, in ascending order, whom the root left out and does not declare in this batch; at others: those that
+     * it named to them */
+    int *left;
     uint64_t
         *acked; /* root: bitset of positions, acked_words long; behind it, of those that said that they are at work: */
     uint64_t *heard;
@@ -83,8 +85,9 @@ struct wave {
     uint64_t copy_nonce, copy_at;
 };
 
-/* How long answers take, as seen here, without the time for which they were kept: half of them came sooner. (Not the mean: what a network
- * delays or loses now and then makes nobody slow.) Who repeats a message earlier only adds to what is under way. */
+/* How long answers take, as seen here, without the time for which they were kept: half of them came sooner. (Not the
+ * mean: what a network delays or loses now and then makes nobody slow.) Who repeats a message earlier only adds to
+ * what is under way. */
 struct rtt {
     uint64_t half;
 };
@@ -189,8 +192,8 @@ void member_put(struct member *m, struct idset *set, int node);
 /* topology.c: out receives the nodes that self must read when `gone` are out; at most max. */
 int topology_targets(const struct member_params *p, const struct idset *gone, int *out, int max);
 
-/* quorum.c: may `stay` of a view of `total` decide? certain: all others are known to be dead for sure. lowest: the view's
- * lowest id is among those who stay. */
+/* quorum.c: may `stay` of a view of `total` decide? certain: all others are known to be dead for sure. lowest: the
+ * view's lowest id is among those who stay. */
 bool quorum_admissible(int total, int stay, bool certain, bool lowest);
 
 /* join.c */

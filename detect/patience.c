@@ -3,16 +3,21 @@
  * A verdict is for ever, so waiting is the rule and has to cost something before it ends:
  *
  *   its kernel says that it is gone               nothing to wait for: at once (detector.c)
- *   neither it nor its host answers               limit_ns; STAKE_TIMES as long where its death would cost data or the job;
- *                                                 SIDE_TIMES where this side may be the smaller one; and more for who was late
- *   its host answers: stopped, starved, hung      never, unless somebody waits for it: then stopped_ns from when both are so
+ *   neither it nor its host answers               limit_ns; STAKE_TIMES as long where its death would cost data or the
+ *                                                 job;
+ *                                                 SIDE_TIMES where this side may be the smaller one; and more for who
+ *                                                 was late
+ *   its host answers: stopped, starved, hung      never, unless somebody waits for it: then stopped_ns from when both
+ *   are so
  *
- * Lateness (Lifeguard). A member whose own clock was not looked at in time is a bad judge for a while, and a member that says so of
- * itself is likely to be late again: a limit grows by MEMBER_LATE_TIMES what each of both was late by, but by no more than itself.
+ * Lateness (Lifeguard). A member whose own clock was not looked at in time is a bad judge for a while, and a member
+ * that says so of itself is likely to be late again: a limit grows by MEMBER_LATE_TIMES what each of both was late by,
+ * but by no more than itself.
  *
- * The larger side. Where several fall silent at once it is the network, and maybe we are those who are cut off. Before a verdict on a
- * silent host all others are asked, of many a sample; if not surely more than half of the view is heard, the limit is longer: the
- * larger side will have decided by then, or the network has healed. Safety does not hang on it (quorum.c). */
+ * The larger side. Where several fall silent at once it is the network, and maybe we are those who are cut off. Before
+ * a verdict on a silent host all others are asked, of many a sample; if not surely more than half of the view is heard,
+ * the limit is longer: the larger side will have decided by then, or the network has healed. Safety does not hang on
+ * it (quorum.c). */
 #include "detect/member_internal.h"
 
 enum { STAKE_TIMES = 4, SIDE_TIMES = 2 };

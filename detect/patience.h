@@ -1,4 +1,5 @@
-/* How long silence is waited out: what a death would cost, who waits for whom, is this side the larger one, and how late this member was itself. */
+/* How long silence is waited out: what a death would cost, who waits for whom, is this side the larger one, and how
+ * late this member was itself. */
 #ifndef KEEL_DETECT_PATIENCE_H
 #define KEEL_DETECT_PATIENCE_H
 

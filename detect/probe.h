@@ -4,10 +4,12 @@
  *   verbs   libibverbs: RDMA READ over RC queue pairs, datagrams over one UD queue pair (verbs*.c). Where a device is.
  *
  * The helper asks the first that can and the next if it cannot, so what one does not carry (a peer without a device, a
- * device that has gone, a datagram longer than the device's MTU) goes the other way. The core knows of none of this. What
- * only the kernel of a peer can say, that nobody listens there any more, comes from libfabric's connections in both cases.
+ * device that has gone, a datagram longer than the device's MTU) goes the other way. The core knows of none of this.
+ * What only the kernel of a peer can say, that nobody listens there any more, comes from libfabric's connections in
+ * both cases.
  *
- * threads   all calls come from the helper's thread, but opening, set_peers and close, which come while it does not run.
+ * threads   all calls come from the helper's thread, but opening, set_peers and close, which come while it does not
+ *           run.
  * blocking  no call blocks, but verbs_open and verbs_set_peers. Callbacks are made from inside poll only. */
 #ifndef KEEL_DETECT_PROBE_H
 #define KEEL_DETECT_PROBE_H

@@ -1,6 +1,6 @@
 /* The probe over libfabric, as an entry of the helper's list: heartbeat connections (reach.c) and datagrams (dgram.c).
- * It carries everything, so it comes last. A datagram that comes from a node to which we send by its device tells that it
- * does not use it any more. */
+ * It carries everything, so it comes last. A datagram that comes from a node to which we send by its device tells that
+ * it does not use it any more. */
 #include "detect/helper_internal.h"
 
 static struct helper *helper_of(const struct probe *probe)

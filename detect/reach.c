@@ -6,8 +6,8 @@
  *     ^                             |  TP_CLOSED            |  TP_CLOSED: member_broken, member_refused
  *     +-----------------------------+-----------------------+  reach_watch(off): dropped
  *
- * A probe is a connection that is never used: what counts is what the peer's kernel says. A peer that listens rejects it
- * at once (it knows probes by their hello). */
+ * A probe is a connection that is never used: what counts is what the peer's kernel says. A peer that listens rejects
+ * it at once (it knows probes by their hello). */
 #include "detect/helper_internal.h"
 
 #include <fcntl.h>
@@ -47,7 +47,8 @@ static void touch(struct helper *h)
     h->ofi.links_armed = false;
 }
 
-/* Descriptors below `high`, as many as may be had: the next one is above them. The first sets the size of the table once. */
+/* Descriptors below `high`, as many as may be had: the next one is above them. The first sets the size of the table
+ * once. */
 static int hold_low(int held[HIGH], int high)
 {
     int n = 0, fd = open("/dev/null", O_RDONLY | O_CLOEXEC), far = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, high - 1);

@@ -1,18 +1,21 @@
-/* Having deaths and events ordered: what this member has to say goes to the coordinator, once for each change, and again until the
- * coordinator has taken it: a pong with the flag TAKEN and the report's number. From then on it is the coordinator's, and this member
- * only asks again in long intervals, or when another becomes coordinator.
+/* Having deaths and events ordered: what this member has to say goes to the coordinator, once for each change, and
+ * again until the coordinator has taken it: a pong with the flag TAKEN and the report's number. From then on it is the
+ * coordinator's, and this member only asks again in long intervals, or when another becomes coordinator.
  *
- * A coordinator that takes nothing, and of which nothing is heard, is looked at. While it does not answer, who would be coordinator after
- * it is told as well, and looked at, and so on: several may be gone, and each believed alive by somebody else. One that is heard is
- * slow, not dead: to say it more often, or to ask others, would only make it slower.
+ * A coordinator that takes nothing, and of which nothing is heard, is looked at. While it does not answer, who would be
+ * coordinator after it is told as well, and looked at, and so on: several may be gone, and each believed alive by
+ * somebody else. One that is heard is slow, not dead: to say it more often, or to ask others, would only make it
+ * slower.
  *
- * Many deaths are told in shares of a message. Whoever is to be coordinator, but does not believe it yet, answers a share that it
- * believes with the flag KNOWN, and gets the next one at once: where half of all have died it believes it after the last share only. */
+ * Many deaths are told in shares of a message. Whoever is to be coordinator, but does not believe it yet, answers a
+ * share that it believes with the flag KNOWN, and gets the next one at once: where half of all have died it believes
+ * it after the last share only. */
 #include "detect/member_internal.h"
 
 enum { CANDIDATES_MAX = 8, RTT_STEP = 4, RTT_TIMES = 4, RTT_LEAST_NS = 100000 };
 
-/* ------------------------------------------------------------------------------------------------ how long answers take */
+/* ------------------------------------------------------------------------------------------------ how long answers
+ * take */
 
 void rtt_note(struct rtt *rtt, uint64_t took)
 {
@@ -153,7 +156,8 @@ void report_known(struct member *m, int node, uint64_t nonce)
     }
 }
 
-/* How soon a death has its turn in a report, 0 the first: those that who is to have them ordered does not know, our own before others'. */
+/* How soon a death has its turn in a report, 0 the first: those that who is to have them ordered does not know, our
+ * own before others'. */
 enum { URGENCIES = 4 };
 static int urgency(const struct member *m, const struct death *d)
 {
@@ -196,7 +200,8 @@ static void send_report(struct member *m, int to)
     member_post(m, to, &msg);
 }
 
-/* For how long has the coordinator taken nothing and said nothing? One that only talks has a limit, too: it may not hear us. */
+/* For how long has the coordinator taken nothing and said nothing? One that only talks has a limit, too: it may not
+ * hear us. */
 static uint64_t silence(const struct member *m)
 {
     const struct report *r = &m->report;
@@ -255,7 +260,8 @@ void report_send(struct member *m)
         if (!look || !is_doubted(m, id) || ++candidates > CANDIDATES_MAX)
             break;
     }
-    /* Who is told is coordinator, and takes what it was told, only when it knows of all deaths below it: so the next ones next time, also if all answers are lost. */
+    /* Who is told is coordinator, and takes what it was told, only when it knows of all deaths below it: so the next
+     * ones next time, also if all answers are lost. */
     if (v->n > MEMBER_BATCH_MAX)
         r->from = (r->from + MEMBER_BATCH_MAX) % v->n;
 }
@@ -265,7 +271,8 @@ uint64_t report_deadline(const struct member *m)
     return m->events.n_mine || m->verdicts.n ? m->report.next : NEVER;
 }
 
-/* ------------------------------------------------------------------------------------------------ what has come of it */
+/* ------------------------------------------------------------------------------------------------ what has come of
+ * it */
 
 /* Something is under way whose end we have not heard. */
 static bool polls(const struct member *m)
@@ -273,8 +280,8 @@ static bool polls(const struct member *m)
     return agreement_coordinator(m) != m->p.self && (m->ledger.settled != m->ledger.epoch || m->proposal.open);
 }
 
-/* Then the coordinator is asked how far it is (its answer's header says it), if nothing is heard of it. One that does not answer at all
- * comes under suspicion. */
+/* Then the coordinator is asked how far it is (its answer's header says it), if nothing is heard of it. One that does
+ * not answer at all comes under suspicion. */
 void poll_tick(struct member *m)
 {
     const struct report *r = &m->report;

@@ -3,8 +3,8 @@
 #include <sodium.h>
 #include <string.h>
 
-/* header: magic u32, kind u16, bits 16 to 23 of from and of to u8 each, job u64, from u16, to u16, incarnation u32, number u64; little
- * endian. Then content, MAC. */
+/* header: magic u32, kind u16, bits 16 to 23 of from and of to u8 each, job u64, from u16, to u16, incarnation u32,
+ * number u64; little endian. Then content, MAC. */
 static const uint32_t MAGIC = 0x6c65656b;
 static const char PURPOSE[] = "keel membership 2";
 

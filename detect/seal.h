@@ -1,6 +1,7 @@
-/* Authenticators of what helper threads send each other: a keyed BLAKE2b hash (libsodium) under a key made from the job's
- * secret, over job, sender, receiver, the sender's incarnation, a number and the bytes. A sender numbers what it sends to
- * a node; a window at the receiver takes each number once, so that what was recorded and is sent again is no sign of life. */
+/* Authenticators of what helper threads send each other: a keyed BLAKE2b hash (libsodium) under a key made from the
+ * job's secret, over job, sender, receiver, the sender's incarnation, a number and the bytes. A sender numbers what it
+ * sends to a node; a window at the receiver takes each number once, so that what was recorded and is sent again is
+ * no sign of life. */
 #ifndef KEEL_DETECT_SEAL_H
 #define KEEL_DETECT_SEAL_H
 

@@ -1,7 +1,8 @@
-/* The tree of a phase: ids in ascending order from the root on, without those in `out`. Each member has a part of them, which begins with
- * itself; it cuts the rest of its part into pieces of about equal size and passes the message on to the first of each piece, which answers for
- * all of it. So who is dead matters to those only in whose part it lies, and a message names no others: ten thousand dead of a hundred
- * thousand are told in shares of some hundred bytes. (The coordinator is the lowest that it does not believe dead, so none are below the root.)
+/* The tree of a phase: ids in ascending order from the root on, without those in `out`. Each member has a part of them,
+ * which begins with itself; it cuts the rest of its part into pieces of about equal size and passes the message on to
+ * the first of each piece, which answers for all of it. So who is dead matters to those only in whose part it lies, and
+ * a message names no others: ten thousand dead of a hundred thousand are told in shares of some hundred bytes. (The
+ * coordinator is the lowest that it does not believe dead, so none are below the root.)
  *
  * Out are those declared dead before the index, whom everybody knows who takes part in it, those that the batch
  * declares, and those whom the root leaves out. Where some of the latter may live, a proposal names the same ones to

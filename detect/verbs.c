@@ -1,6 +1,6 @@
 /* The probe over libibverbs: RDMA READ of the heartbeat word over one RC queue pair per watched node and direction, all
- * datagrams over one UD queue pair whose address handles are made in advance (making one for a dead peer can block for a
- * second).
+ * datagrams over one UD queue pair whose address handles are made in advance (making one for a dead peer can block for
+ * a second).
  *
  * The queue pairs of a watch are joined by two datagrams, sealed like all others:
  *
@@ -13,16 +13,17 @@
  *   DOWN    read wanted                        ASKED   new queue pair, ASK
  *   ASKED   ANSWER to this ASK                 UP      ready to send
  *   ASKED   read wanted again, late            ASKED   ASK again
- *   UP      read fails                         DOWN    told as broken: a suspicion; datagrams to it go the other way until
+ *   UP      read fails                         DOWN    told as broken: a suspicion; datagrams to it go the other way
+ *           until
  *                                                      something comes from it by the device
  *   UP      read is late                       DOWN    the same, but that it is late the core finds by itself
  *   any     not watched, declared dead         DOWN
  *
  * A read is answered by the device as long as the process has its memory registered, so a process that was stopped is
  * seen by its heartbeat that stands still. Time-out and retries give up before late_ns; never 7 retries, which soft
- * devices take for infinitely many; our own deadline comes on top (a completion that never comes). A queue pair in error
- * is thrown away, its flushed completions are ignored by number. RC reads need no receive buffer; a device that says all the
- * same that the receiver is not ready (RNR) is one whose read failed.
+ * devices take for infinitely many; our own deadline comes on top (a completion that never comes). A queue pair in
+ * error is thrown away, its flushed completions are ignored by number. RC reads need no receive buffer; a device that
+ * says all the same that the receiver is not ready (RNR) is one whose read failed.
  *
  * The library is opened at run time: a machine without it runs the rest. The device is used while it has no fault; the
  * helper's other probe carries everything meanwhile, and a line in the log says so:
@@ -30,7 +31,8 @@
  *   fault                                          the device is used again
  *   its port is down                               when the port is active
  *   its datagrams fail: the queue pair is flushed  after late_ns and not while the port is down, the queue pair reset
- *   it is taken away; its completion queue or its  never: all that was made of it is released at once (who takes it away
+ *   it is taken away; its completion queue or its  never: all that was made of it is released at once (who takes it
+ *   away
  *   events fail; the reset above fails             waits for that) */
 #include "detect/probe.h"
 
@@ -142,7 +144,8 @@ static void take_event(struct verbs *v, const struct ibv_async_event *event)
     }
 }
 
-/* A descriptor of the library that has nothing, now; one that fails always has something, and would never let us sleep. */
+/* A descriptor of the library that has nothing, now; one that fails always has something, and would never let us
+ * sleep. */
 static void nothing_more(struct verbs *v, const char *failure)
 {
     if (errno != EAGAIN && errno != EINTR)

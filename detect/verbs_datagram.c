@@ -1,6 +1,7 @@
 /* The datagrams of the probe over libibverbs: one UD queue pair, receive buffers that go back to the device at once.
- * A send or a receive that fails takes the queue pair with it: all that is posted is flushed, and all that will be. So the
- * device is not used until the queue pair was made ready again (verbs.c). What is still told of a former round is ignored. */
+ * A send or a receive that fails takes the queue pair with it: all that is posted is flushed, and all that will be. So
+ * the device is not used until the queue pair was made ready again (verbs.c). What is still told of a former round
+ * is ignored. */
 #include <string.h>
 
 #include "detect/seal.h"

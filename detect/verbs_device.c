@@ -1,5 +1,5 @@
-/* The device of the probe over libibverbs: the library, opened at run time, the port that has this node's address, what is
- * made of it and released, and queue pairs as they are made and joined. */
+/* The device of the probe over libibverbs: the library, opened at run time, the port that has this node's address, what
+ * is made of it and released, and queue pairs as they are made and joined. */
 #include <arpa/inet.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -95,7 +95,8 @@ struct ibv_ah_attr verbs_route(const struct verbs *v, const struct address *to)
     return attr;
 }
 
-/* The device's own time-out is 4.096 us * 2^timeout for each of 1 + RETRIES tries: all of them before a read is late. */
+/* The device's own time-out is 4.096 us * 2^timeout for each of 1 + RETRIES tries: all of them before a read is
+ * late. */
 static uint8_t timeout_for(uint64_t late_ns)
 {
     uint8_t t = 1;

@@ -1,6 +1,6 @@
-/* Inside the probe over libibverbs: verbs_device.c opens and releases the device and makes queue pairs of it, verbs_watch.c
- * reads over RC queue pairs and joins them, verbs_datagram.c is the UD queue pair, verbs.c is the table and what the device
- * tells. Included where rdma-core's headers are. */
+/* Inside the probe over libibverbs: verbs_device.c opens and releases the device and makes queue pairs of it,
+ * verbs_watch.c reads over RC queue pairs and joins them, verbs_datagram.c is the UD queue pair, verbs.c is the table
+ * and what the device tells. Included where rdma-core's headers are. */
 #ifndef KEEL_DETECT_VERBS_INT_H
 #define KEEL_DETECT_VERBS_INT_H
 

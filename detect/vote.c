@@ -1,8 +1,8 @@
 /* Votes: members at random say whether they reach a suspect; who does is a relay to it.
  *
- * A vote is about now. A voter that stood still has in its sockets what was sent to it meanwhile, maybe by one that has been
- * stopped since: until that is read, and the first question after it can have been answered, neither what is heard nor what
- * is not says anything. */
+ * A vote is about now. A voter that stood still has in its sockets what was sent to it meanwhile, maybe by one that has
+ * been stopped since: until that is read, and the first question after it can have been answered, neither what is heard
+ * nor what is not says anything. */
 #include "detect/member_internal.h"
 
 /* An answer from before the voter fell silent itself says nothing of now. */
@@ -81,8 +81,8 @@ bool vote_majority_unreached(const struct member *m, const struct target *tg)
     return 2 * unreached > panel && unreached > reached;
 }
 
-/* Does the kernel of its host say nothing either, to us and to more than half of the panel? Then it is no busy machine. Who could not ask
- * it does not know. */
+/* Does the kernel of its host say nothing either, to us and to more than half of the panel? Then it is no busy machine.
+ * Who could not ask it does not know. */
 bool vote_is_dark(const struct member *m, const struct target *tg)
 {
     int dark = 1, panel = 1 + vote_panel(m, tg);

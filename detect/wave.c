@@ -1,10 +1,12 @@
-/* One phase of a view change: the root's message goes down a tree over all members that are to live (tree.c), the answers come back up
- * combined. Fan-out 8, so four levels below the root for 4,096 members, six for 100,000. A message names only those whom the root leaves out
- * beyond the ones declared dead before the index: these everybody knows who takes part in it.
+/* One phase of a view change: the root's message goes down a tree over all members that are to live (tree.c), the
+ * answers come back up combined. Fan-out 8, so four levels below the root for 4,096 members, six for 100,000. A message
+ * names only those whom the root leaves out beyond the ones declared dead before the index: these everybody knows who
+ * takes part in it.
  *
- * A parent sends again to children whose part has not answered; the root, after a while, writes directly to whoever is not accounted for
- * (inner nodes may have died), as fast as they answer, and those answer it directly, for themselves. Who still does not answer is checked
- * by the detector, and once it is believed dead no longer waited for. If that happens to many at once, the root begins again without them. */
+ * A parent sends again to children whose part has not answered; the root, after a while, writes directly to whoever is
+ * not accounted for (inner nodes may have died), as fast as they answer, and those answer it directly, for themselves.
+ * Who still does not answer is checked by the detector, and once it is believed dead no longer waited for. If that
+ * happens to many at once, the root begins again without them. */
 #include "detect/member_internal.h"
 
 #include <stdlib.h>
@@ -400,9 +402,9 @@ static bool tells_deaths(const struct member *m)
     return m->wave.phase == PHASE_PREPARE && m->wave.root == m->p.self && m->verdicts.n > 0;
 }
 
-/* Directly to the next DIRECT_MAX of those whose answer is missing. When most of them have said something the next ones have their turn at
- * once, and nobody is written to twice so; else when the time has come: a thousand whose parents died are reached in a moment, and
- * members that are slow are asked as fast as they answer. */
+/* Directly to the next DIRECT_MAX of those whose answer is missing. When most of them have said something the next ones
+ * have their turn at once, and nobody is written to twice so; else when the time has come: a thousand whose parents
+ * died are reached in a moment, and members that are slow are asked as fast as they answer. */
 static void write_to_some(struct member *m, bool again)
 {
     struct wave *r = &m->wave;

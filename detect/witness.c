@@ -54,7 +54,8 @@ static int open_socket(const char *host, uint16_t *port)
     return fd;
 }
 
-/* ------------------------------------------------------------------------------------------------ the witness's process */
+/* ------------------------------------------------------------------------------------------------ the witness's
+ * process */
 
 /* The state letter of a process, '?' if it cannot be had: proc(5), stat, what follows the name in brackets. */
 static char state_of(int fd)

@@ -40,50 +40,52 @@ struct plane_blob {
 
 struct plane_callbacks {
     void *user;
-    /* The process in seat `seat` of this node (a standby that waits in keel_init) is this life of its rank from now on. */
+    /* The process in seat `seat` of this node (a standby that waits in keel_init) is this life of its rank from now
+     * on. */
     void (*assigned)(void *user, int seat, struct life life);
     /* Start another process on this node for this life of its rank; then plane_process_started with a new seat. */
     void (*respawn)(void *user, struct life life);
-    /* The opposite of assigned: the process in seat is to end, and its rank goes to another node. It has been told. When it has not ended after
-     * a while it is to be killed; plane_process_moved is then about it, and nobody counts a death. A process that ends for a reason of its own
-     * is told of as ever. */
+    /* The opposite of assigned: the process in seat is to end, and its rank goes to another node. It has been told.
+     * When it has not ended after a while it is to be killed; plane_process_moved is then about it, and nobody counts a
+     * death. A process that ends for a reason of its own is told of as ever. */
     void (*release)(void *user, int seat);
     /* A process of this node has called keel_init: the program is one of Keel's. */
     void (*here)(void *user);
     /* The program of seat has started the rank's process, pid, and that has died, of signal (or SIGNAL_HIDDEN). What is
-     * left of the program is to be ended, and plane_process_exited is then about the rank. It may have ended meanwhile. */
+     * left of the program is to be ended, and plane_process_exited is then about the rank. It may have ended
+     * meanwhile. */
     void (*hidden_death)(void *user, int seat, int pid, int signal);
     /* The process in seat was killed, and the job ends for it: see plain_death_ends. */
     void (*plain_death)(void *user, int seat);
-    /* A committed view: who runs where. rank_node[r] is -1 if nobody runs rank r. node_alive[settings_ids]. by_loss: the
-     * job ends, for a loss that the program is not written for; nobody goes on anywhere. */
+    /* A committed view: who runs where. rank_node[r] is -1 if nobody runs rank r. node_alive[settings_ids]. by_loss:
+     * the job ends, for a loss that the program is not written for; nobody goes on anywhere. */
     void (*view)(void *user, uint64_t epoch, const int *rank_node, const bool *node_alive, bool by_loss);
     /* The job is over for everybody: exit code, and the line that says why if it is not 0 (else NULL). End the
      * processes that are left (standbys), report, go away. */
     void (*job_over)(void *user, int code, const char *why);
-    /* This agent must end at once: it was declared dead or lost the quorum (out), or its plane broke. Kill all processes
-     * of the node. */
+    /* This agent must end at once: it was declared dead or lost the quorum (out), or its plane broke. Kill all
+     * processes of the node. */
     void (*fatal)(void *user, const char *why, bool out);
     /* One line for the event log: a JSON object without newline, complete with time stamp and node. */
     void (*event)(void *user, const char *json);
     /* plane_verify has come to its end: one JSON object. */
     void (*verified)(void *user, uint64_t id, const char *json);
-    /* What ranks of this node wait for (pm/wire/waits.h) has changed: members of a JSON object but for now_ns, NULL: none waits. since_ns is
-     * CLOCK_MONOTONIC. */
+    /* What ranks of this node wait for (pm/wire/waits.h) has changed: members of a JSON object but for now_ns, NULL:
+     * none waits. since_ns is CLOCK_MONOTONIC. */
     void (*waits)(void *user, const char *members);
 };
 
 struct plane;
 
-/* Before plane_create. A limit for silence below the default is refused, with a reason, where a quarter of it is less than what this process
- * was late by just now. Blocks for a fifth of a second then, and not otherwise. */
+/* Before plane_create. A limit for silence below the default is refused, with a reason, where a quarter of it is less
+ * than what this process was late by just now. Blocks for a fifth of a second then, and not otherwise. */
 bool plane_allows_silence(const struct job_settings *settings, char why[PLANE_WHY_MAX]);
 
 /* Opens listeners and memory; blob receives what other nodes need to reach this one. */
 keel_status plane_create(const struct plane_config *config, const struct plane_callbacks *callbacks, struct plane **out,
                          struct plane_blob *blob);
-/* All nodes' blobs, in node order, [settings_ids]; of length 0 where nobody has come by that number. Starts the threads.
- * If it fails, why gets what could not be done, and at which node's blob. */
+/* All nodes' blobs, in node order, [settings_ids]; of length 0 where nobody has come by that number. Starts the
+ * threads. If it fails, why gets what could not be done, and at which node's blob. */
 keel_status plane_start(struct plane *plane, const struct plane_blob *blobs, char why[PLANE_WHY_MAX]);
 /* Where a node is that may become a member later. Once it has been said a view may name it. KEEL_ERR_ARG: that is no
  * blob of such a node. */
@@ -97,11 +99,11 @@ keel_status plane_process_started(struct plane *plane, int seat, struct life lif
 void plane_process_exited(struct plane *plane, int seat, int code, int signal);
 /* The process in seat, which was to be released, has been killed for that. */
 void plane_process_moved(struct plane *plane, int seat);
-/* The rank, which runs on this node, is to go on in a new process on that node. Nothing happens where it is not here or cannot move. What it
- * holds in its own memory is lost, as when it dies. Nothing in Keel asks for it yet but tests. */
+/* The rank, which runs on this node, is to go on in a new process on that node. Nothing happens where it is not here or
+ * cannot move. What it holds in its own memory is lost, as when it dies. Nothing in Keel asks for it yet but tests. */
 void plane_move_rank(struct plane *plane, int rank, int node);
-/* What this node's detector knows, one JSON object: probe, coordinator, watches, doubts, links, said (see keelctl(1)). The
- * caller frees it. NULL: out of memory, or not started. */
+/* What this node's detector knows, one JSON object: probe, coordinator, watches, doubts, links, said (see keelctl(1)).
+ * The caller frees it. NULL: out of memory, or not started. */
 char *plane_detection_json(struct plane *plane);
 /* keelrun (or keelctl stop) wants the job to end with this code: becomes a view event, everybody gets job_over. */
 void plane_stop_job(struct plane *plane, int code, const char *why);

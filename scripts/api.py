@@ -29,8 +29,8 @@ DIRECTIONS = {
     ("keel_group_bcast", "data"): "inout", ("keel_group_bcast_begin", "data"): "inout",
     ("keel_on_failure", "arg"): "in", ("keel_local_free", "memory"): "in",
 }
-# Not in the table of calls (runtime/client/api/calls.h): the start and the end of the process, what is the same whenever
-# it is asked, and what needs no job.
+# Not in the table of calls (runtime/client/api/calls.h): the start and the end of the process, what is the same
+# whenever it is asked, and what needs no job.
 NOT_WRAPPED = (r"keel_(init|init_over|abort|rank|size|restarted|group_world|group_node|need_all|survive|survives"
                r"|failure_fd|type_size|local_\w+|(status|verdict)_\w*(text|name))")
 NEAR = ["keel_put", "keel_put_nb", "keel_get", "keel_get_nb"]  # exported by public_rma.c, which is faster

@@ -1,4 +1,5 @@
-"""The demonstration behind ./demo: run keel-scf under keelrun, kill a whole node in the second iteration, show what happens."""
+"""The demonstration behind ./demo: run keel-scf under keelrun, kill a whole node in the second iteration, show what
+happens."""
 import argparse
 import contextlib
 import json
@@ -67,7 +68,8 @@ def node_pids(events, node):
     ranks = [e["pid"] for e in events.seen if e["event"] == "rank_start" and e["node"] == node]
     above = []
     pid = parent(agent)
-    # At the very end of a job they are gone, and keelrun has adopted the agent: neither keelrun nor we belong to the node.
+    # At the very end of a job they are gone, and keelrun has adopted the agent: neither keelrun nor we belong to the
+    # node.
     while len(above) < 2 and pathlib.Path(f"/proc/{pid}/comm").read_text().strip() != "keelrun" and pid != 1:
         above.append(pid)
         pid = parent(pid)
@@ -90,7 +92,8 @@ def kill_node(events, node):
 
 
 def freeze_node(events, node, seconds):
-    """SIGSTOP to the agent and the ranks of the node, and SIGCONT after that time. The time, or None if they had already ended."""
+    """SIGSTOP to the agent and the ranks of the node, and SIGCONT after that time. The time, or None if they had
+    already ended."""
     agent = next(e["pid"] for e in events.seen if e["event"] == "start" and e["node"] == node)
     pids = [agent] + [e["pid"] for e in events.seen if e["event"] == "rank_start" and e["node"] == node]
     frozen = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
@@ -166,7 +169,8 @@ def run_and_kill(options, kill, freeze_s=0):
 
 
 def time_line(events, killed, node, substitute):
-    """Print it; true if everything that must happen did. A death that is proven before anybody misses a heartbeat is not suspected first."""
+    """Print it; true if everything that must happen did. A death that is proven before anybody misses a heartbeat is
+    not suspected first."""
     view = events.first(killed, "view", dead_node=node)
     suspected = events.first(killed, "suspect", about=node)
     steps = [("killed", killed),

@@ -1,10 +1,10 @@
 """clang-tidy-14, with the checks of .clang-tidy, over what a build folder compiles.
 
 Usage: tidy.py BUILD [FILE...]   only the sources whose path ends with one of FILE, else all
-The static analyzer, which takes nine tenths of the time, looks at what is installed and shown: tests are run with sanitizers.
-Over all sources it goes on to STATES states of a function, and to clang's own number, 225,000, where files are named: that takes 2.3 times as long.
-Prints each finding once; exit 1 if there is one. BUILD/meson-logs/tidy.json receives one result, of the form that
-scripts/summarize.py reads.
+The static analyzer, which takes nine tenths of the time, looks at what is installed and shown: tests are run with
+sanitizers. Over all sources it goes on to STATES states of a function, and to clang's own number, 225,000, where files
+are named: that takes 2.3 times as long. Prints each finding once; exit 1 if there is one. BUILD/meson-logs/tidy.json
+receives one result, of the form that scripts/summarize.py reads.
 """
 import concurrent.futures
 import json

@@ -1,4 +1,5 @@
-/* ga-again: GA_Initialize and GA_Terminate three times over in one process: libraries that use Global Arrays for a part of their work do so. */
+/* ga-again: GA_Initialize and GA_Terminate three times over in one process: libraries that use Global Arrays for a
+ * part of their work do so. */
 #include <ga.h>
 #include <macdecls.h>
 #include <mpi.h>

@@ -1,8 +1,9 @@
-/* Fock matrices in Global Arrays, as in a Hartree-Fock program: in each iteration F = H + 2 J(D) - K(D) is built of integrals that nobody
- * stores, then a new density is made of F. Integrals and densities are small whole numbers, so that the sums are exact in any
- * order, and each process knows what must come out. Goes on when processes and nodes die. Exit 0 if every element is right.
+/* Fock matrices in Global Arrays, as in a Hartree-Fock program: in each iteration F = H + 2 J(D) - K(D) is built of
+ * integrals that nobody stores, then a new density is made of F. Integrals and densities are small whole numbers, so
+ * that the sums are exact in any order, and each process knows what must come out. Goes on when processes and nodes
+ * die. Exit 0 if every element is right.
  *
- *   ga-fock [N [BLOCK [ITERATIONS]]]  */
+ *   ga-fock [N [BLOCK [ITERATIONS]]] */
 #include <mpi.h>
 
 #include <ga.h>

@@ -1,8 +1,9 @@
-/* The particle ladder of a coupled-cluster program in Global Arrays: R[abij] = sum over cd of V[abcd] T[cdij], four-dimensional arrays in
- * tiles, and new amplitudes T made of R, some times over. Small whole numbers, so that the sums are exact in any order, and each process
- * knows what must come out. Goes on when processes and nodes die. Exit 0 if every element is right.
+/* The particle ladder of a coupled-cluster program in Global Arrays: R[abij] = sum over cd of V[abcd] T[cdij],
+ * four-dimensional arrays in tiles, and new amplitudes T made of R, some times over. Small whole numbers, so that the
+ * sums are exact in any order, and each process knows what must come out. Goes on when processes and nodes die. Exit 0
+ * if every element is right.
  *
- *   ga-ladder [VIRTUAL [OCCUPIED [TILE [ITERATIONS]]]]  */
+ *   ga-ladder [VIRTUAL [OCCUPIED [TILE [ITERATIONS]]]] */
 #include <mpi.h>
 
 #include <ga.h>

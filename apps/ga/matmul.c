@@ -1,5 +1,5 @@
-/* A dynamically load-balanced matrix product in plain Global Arrays: blocks of C are drawn from a shared counter, A and B are
- * fetched, C is accumulated. Exit 0 if every element of C is right.
+/* A dynamically load-balanced matrix product in plain Global Arrays: blocks of C are drawn from a shared counter, A and
+ * B are fetched, C is accumulated. Exit 0 if every element of C is right.
  *
  *   ga-matmul [N [BLOCK]]      matrices of N x N doubles in blocks of BLOCK */
 #include <mpi.h>
@@ -93,7 +93,8 @@ static long wrong_elements(int g, int n)
     return wrong;
 }
 
-/* The processes of even and of odd number, each with an array of its own, at the same time; and their communicators. How much of it is wrong. */
+/* The processes of even and of odd number, each with an array of its own, at the same time; and their communicators.
+ * How much of it is wrong. */
 static long groups(void)
 {
     int me = GA_Nodeid(), n = 0, *list = malloc((size_t)GA_Nnodes() * sizeof *list), sum = 1, lo, hi;

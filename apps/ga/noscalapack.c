@@ -1,5 +1,5 @@
-/* The solvers that Debian's archive of Global Arrays refers to, for programs that call none of them: its ScaLAPACK brings a
- * second MPI, which would become the machine's default. */
+/* The solvers that Debian's archive of Global Arrays refers to, for programs that call none of them: its ScaLAPACK
+ * brings a second MPI, which would become the machine's default. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,7 +1,9 @@
-/* A matrix product in Global Arrays that goes on when processes and nodes die: tasks are Keel's, so that what a dead process had
- * drawn is done again and each block counts once; everything else is plain GA. Exit 0 if every element of C is right.
+/* A matrix product in Global Arrays that goes on when processes and nodes die: tasks are Keel's, so that what a dead
+ * process had drawn is done again and each block counts once; everything else is plain GA. Exit 0 if every element of C
+ * is right.
  *
- *   ga-survive [N [BLOCK [ROUNDS [quiet]]]]  matrices of N x N doubles in blocks of BLOCK, the product ROUNDS times over;
+ *   ga-survive [N [BLOCK [ROUNDS [quiet]]]]  matrices of N x N doubles in blocks of BLOCK, the product ROUNDS times
+ *   over;
  *                                            quiet: without saying that it goes on
  *
  * Run it with KEEL_ARMCI_REDUNDANCY=shadow. It tells its event log when each phase begins, for tests that kill. */
@@ -68,8 +70,8 @@ static int upper(const struct work *w, int lo)
     return lo + w->size <= w->n ? lo + w->size - 1 : w->n - 1;
 }
 
-/* Add a block to C, owner by owner: GA itself takes those of the caller's last, and a task must make the same accumulates in the same
- * order whoever runs it. */
+/* Add a block to C, owner by owner: GA itself takes those of the caller's last, and a task must make the same
+ * accumulates in the same order whoever runs it. */
 static void add(const struct work *w, int lo[2], int hi[2])
 {
     double one = 1;
@@ -115,8 +117,8 @@ static long wrong_elements(const struct work *w, int rounds)
     return wrong;
 }
 
-/* A group of those who live, which synchronises without the dead: 0 if its sum is over living members only. All agree on who lives
- * before they make it. */
+/* A group of those who live, which synchronises without the dead: 0 if its sum is over living members only. All agree
+ * on who lives before they make it. */
 static long group_of_living(void)
 {
     int all = GA_Nnodes(), n = 0, *list = malloc((size_t)all * sizeof *list);

@@ -1,6 +1,7 @@
 /* The board: the small shared facts of a run, in one Keel segment.
  *
- *  decision words  (rank 0's part) one per iteration: go on, converged or given up, and the rank whose record counts. Set once,
+ *  decision words  (rank 0's part) one per iteration: go on, converged or given up, and the rank whose record counts.
+ *                  Set once,
  *                  by compare-and-swap, so that all ranks, also later ones, take the same way.
  *  block tags      (rank 0's part) one per block of rows: the last density whose block is complete
  *  lines printed, and when the report was closed: the number of collectives completed then  (rank 0's part)

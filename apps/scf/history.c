@@ -28,8 +28,8 @@ void history_fini(struct history *history)
     *history = (struct history){0};
 }
 
-/* First iteration of the window that ends with `iteration`. The first iteration of all is left out as soon as it can be:
- * its density is a guess, not a projector, and its commutator means little. */
+/* First iteration of the window that ends with `iteration`. The first iteration of all is left out as soon as it can
+ * be: its density is a guess, not a projector, and its commutator means little. */
 static int history_oldest(int iteration)
 {
     int oldest = iteration - DIIS_MAX + 1, first = iteration == 1 ? 1 : 2;

@@ -1,6 +1,6 @@
-/* What the user reads: a heading, a line for each iteration, the result. Written by the lowest live rank, which notes on the board
- * how far it came, so that the next lowest goes on from there if it dies. A line may come twice if a rank dies between
- * writing and noting; none is left out. */
+/* What the user reads: a heading, a line for each iteration, the result. Written by the lowest live rank, which notes
+ * on the board how far it came, so that the next lowest goes on from there if it dies. A line may come twice if a rank
+ * dies between writing and noting; none is left out. */
 #ifndef KEEL_SCF_REPORT_H
 #define KEEL_SCF_REPORT_H
 

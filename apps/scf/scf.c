@@ -7,8 +7,8 @@
  *   count 2k+1       report iteration k        reopen the pool (a collective) -> 2k+2, or the end:
  *   count > 2K       report the rest           barrier, again until the report is known to be out
  *
- * A phase only reads what earlier phases completed, and whatever part of it has been done by others, or by a rank that died
- * in the middle, can be done again. docs/scf.md goes through the cases. */
+ * A phase only reads what earlier phases completed, and whatever part of it has been done by others, or by a rank that
+ * died in the middle, can be done again. docs/scf.md goes through the cases. */
 #include "apps/scf/scf.h"
 
 #include <math.h>
@@ -50,7 +50,8 @@ static double seconds_now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Same order on all ranks. A rank with bad input asks for empty segments; if others do not, all get KEEL_ERR_MISMATCH. */
+/* Same order on all ranks. A rank with bad input asks for empty segments; if others do not, all get
+ * KEEL_ERR_MISMATCH. */
 static keel_status allocate(struct run *run)
 {
     int n = run->hf != NULL ? run->hf->n : 0;
@@ -97,8 +98,8 @@ static bool compare_inputs(struct run *run, bool *agreed)
 }
 
 /* Bring density number `number` into global memory and clear the two-electron matrix after the next, block by block.
- * Every rank begins with its own block and goes on to any that is not tagged complete, so no rank leaves before all are,
- * whoever died. Two that write the same block write the same values. */
+ * Every rank begins with its own block and goes on to any that is not tagged complete, so no rank leaves before all
+ * are, whoever died. Two that write the same block write the same values. */
 static bool publish_density(struct run *run, int number, const double *density)
 {
     int size = run->board.size;
@@ -163,8 +164,9 @@ static enum verdict judge(const struct run *run, const struct record *record)
     return record->iteration < run->input->max_iterations ? VERDICT_GO_ON : VERDICT_GIVEN_UP;
 }
 
-/* Agree on what the iteration gave. All ranks compute a record, equal but for rounding; the one of the rank whose proposal
- * comes first counts for all. A record is in global memory before it is proposed, and is not touched once one is decided. */
+/* Agree on what the iteration gave. All ranks compute a record, equal but for rounding; the one of the rank whose
+ * proposal comes first counts for all. A record is in global memory before it is proposed, and is not touched once
+ * one is decided. */
 static bool decide(struct run *run, int iteration, double began, struct decision *decision, struct record *record)
 {
     if (!ok(run, board_decision(&run->board, iteration, decision), "reading the decision"))
@@ -211,8 +213,8 @@ static bool barrier(struct run *run)
     return true;
 }
 
-/* The end: the lowest live rank reports; all leave when the report is known to be out. What counts is that it was closed
- * before the barrier that a rank has just left, so all leave after the same one. */
+/* The end: the lowest live rank reports; all leave when the report is known to be out. What counts is that it was
+ * closed before the barrier that a rank has just left, so all leave after the same one. */
 static bool finish(struct run *run, struct decision last, struct scf_result *result)
 {
     struct record record;

@@ -1,4 +1,5 @@
-/* The parallel self-consistent field over Keel. See docs/scf.md for why the death of any rank at any moment is survived. */
+/* The parallel self-consistent field over Keel. See docs/scf.md for why the death of any rank at any moment is
+ * survived. */
 #ifndef KEEL_SCF_SCF_H
 #define KEEL_SCF_SCF_H
 
@@ -22,7 +23,8 @@ struct scf_input {
 
 enum scf_outcome {
     SCF_CONVERGED,
-    SCF_BAD_INPUT, /* the same on all ranks; *why says what is wrong on the rank that should tell, and is empty on the others */
+    /* the same on all ranks; *why says what is wrong on the rank that should tell, and is empty on the others */
+    SCF_BAD_INPUT,
     SCF_NOT_CONVERGED, /* the same on all ranks, with the same line in *why */
     SCF_BROKEN         /* Keel returned an error that is told in *why, or this rank's restart has no good input */
 };

@@ -9,9 +9,9 @@
  *   verdict  what the last look came to: twice its number, and one more if the field had settled. The neighbours put
  *            it, for a process that takes the place of one that died between looking and knowing
  *
- * A halo of the field after t sweeps overwrites that of t - 2, and is sent when the sender has stored its block after t.
- * For that it needed the receiver's halo of t - 1, which went out when the receiver had stored its block after t - 1,
- * and so had used the halo of t - 2.
+ * A halo of the field after t sweeps overwrites that of t - 2, and is sent when the sender has stored its block after
+ * t. For that it needed the receiver's halo of t - 1, which went out when the receiver had stored its block after t -
+ * 1, and so had used the halo of t - 2.
  *
  * All calls end the process with a line if Keel has an error. */
 #ifndef APPS_STENCIL_STORE_H

@@ -1,7 +1,8 @@
-/* The algorithms of collectives/schedule_choose.c against each other on the transport that carries them: under keelrun, any ranks and nodes.
- * Each algorithm that fits is forced in turn, round by round, the first one of a round another each time; never over a board. Rank 0 prints, for each kind and length, the median of each
- * algorithm's times in microseconds, the median of the rounds' ratios to the one that the table takes, and which that is.
- * A time is that of a call and a barrier after it. Lengths are as in the table: of the vector, or of a block.
+/* The algorithms of collectives/schedule_choose.c against each other on the transport that carries them: under keelrun,
+ * any ranks and nodes. Each algorithm that fits is forced in turn, round by round, the first one of a round another
+ * each time; never over a board. Rank 0 prints, for each kind and length, the median of each algorithm's times in
+ * microseconds, the median of the rounds' ratios to the one that the table takes, and which that is. A time is that of
+ * a call and a barrier after it. Lengths are as in the table: of the vector, or of a block.
  *
  *   bench-algorithms ROUNDS [KIND ...] */
 #include <keel/keel.h>

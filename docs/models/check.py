@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""check.py MODEL [--full]: spin searches every run of the model within bounds; then rules are broken, and it must find each out.
+"""check.py MODEL [--full]: spin searches every run of the model within bounds; then rules are broken, and it must find
+each out.
 
 Prints states and time per search. --full: the bounds named in README.md, minutes and 2 GB instead of seconds."""
 from search import check

@@ -24,7 +24,8 @@ def search(model, defines, level, depth):
 
 
 def check(names, bounds, full, broken, describe, level="-O2", depth=1000000):
-    """names: the model's constants, in the order of each tuple of bounds; broken: (number, bounds, rule). Does not return."""
+    """names: the model's constants, in the order of each tuple of bounds; broken: (number, bounds, rule). Does not
+    return."""
     model, every = os.path.abspath(sys.argv[1]), "--full" in sys.argv
     if not shutil.which("spin"):
         print("SKIP: no spin")

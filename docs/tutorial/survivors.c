@@ -1,5 +1,6 @@
-/* Two teams, the even ranks and the odd ones, add up in rounds, each team for itself. When one of a team dies the others of it, and nobody
- * else, make a new group and go on. survivors ROUNDS: so many rounds after the first loss of each team. */
+/* Two teams, the even ranks and the odd ones, add up in rounds, each team for itself. When one of a team dies the
+ * others of it, and nobody else, make a new group and go on. survivors ROUNDS: so many rounds after the first loss
+ * of each team. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -17,8 +17,9 @@
 #include <keel/type.h>
 #include <keel/update.h>
 
-/* Bytes of stack that a call takes of the thread that makes it, keel_init and the program's own functions (a callback, an operation of a reduction) apart:
- * a thread with PTHREAD_STACK_MIN and so much more may make every other one. Most of it is what libfabric takes where the data go over it; with
- * `--secure` it is less than half. The library has no thread-local memory. */
+/* Bytes of stack that a call takes of the thread that makes it, keel_init and the program's own functions (a callback,
+ * an operation of a reduction) apart: a thread with PTHREAD_STACK_MIN and so much more may make every other one. Most
+ * of it is what libfabric takes where the data go over it; with `--secure` it is less than half. The library has no
+ * thread-local memory. */
 #define KEEL_CALL_STACK (20 * 1024)
 #endif

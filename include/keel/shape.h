@@ -1,13 +1,15 @@
-/* Strided and vector operations: many pieces of one rank's part in one call. Everything that keel/rma.h says of put, get and
- * accumulate holds for them, piece by piece; where pieces follow each other without a gap on both sides they are one.
+/* Strided and vector operations: many pieces of one rank's part in one call. Everything that keel/rma.h says of put,
+ * get and accumulate holds for them, piece by piece; where pieces follow each other without a gap on both sides they
+ * are one.
  *
- * Each has a non-blocking form with a handle, or NULL (see keel_put_nb). Descriptors are read before the call returns; the
- * data belong to Keel until the handle is complete.
+ * Each has a non-blocking form with a handle, or NULL (see keel_put_nb). Descriptors are read before the call returns;
+ * the data belong to Keel until the handle is complete.
  *
  * threads   any.
  * blocks    nb: no. else: as keel_put.
  * errors    those of keel/rma.h.
- *           KEEL_ERR_ARG before anything is done: a piece outside of the part, an extent that overflows, elements that are cut or
+ *           KEEL_ERR_ARG before anything is done: a piece outside of the part, an extent that overflows, elements that
+ *           are cut or
  *           not aligned, pieces that overlap where they are written (of a vector accumulate each counts),
  *           NULL for bytes.  KEEL_ERR_STATE: the handle is in use.  KEEL_ERR_NOMEM: some pieces were done.
  *           Else the first error that a piece met; the others were done. */
@@ -27,9 +29,9 @@ extern "C" {
 
 enum { KEEL_STRIDE_LEVELS_MAX = 8 };
 
-/* count[0] contiguous bytes, count[1] of these, stride[0] bytes apart, count[2] of those, stride[1] bytes apart, and so on up to
- * count[levels]. Where a level with more than one piece is written to, its stride is at least the extent of what has smaller
- * strides. */
+/* count[0] contiguous bytes, count[1] of these, stride[0] bytes apart, count[2] of those, stride[1] bytes apart, and so
+ * on up to count[levels]. Where a level with more than one piece is written to, its stride is at least the extent of
+ * what has smaller strides. */
 typedef struct keel_strided {
     int levels; /* 0: contiguous; at most KEEL_STRIDE_LEVELS_MAX */
     size_t count[KEEL_STRIDE_LEVELS_MAX + 1];

@@ -47,7 +47,8 @@ static bool is_mpiexec(int pid)
     return strcmp(name, "mpiexec.hydra\n") == 0;
 }
 
-/* Opens pidfds of processes that live in one of the bed's namespaces, of mpiexec only if wanted. Returns how many (at most max). */
+/* Opens pidfds of processes that live in one of the bed's namespaces, of mpiexec only if wanted. Returns how many
+ * (at most max). */
 static int find_inhabitants(const struct stat *spaces, int count, bool with_mpiexec, struct pollfd *fds, int max)
 {
     DIR *proc = opendir("/proc");
@@ -105,8 +106,8 @@ static void kill_inhabitants(const struct stat *spaces, int count)
     }
 }
 
-/* Returns when no process lives in the bed. An mpiexec, on the hub or where an agent started it, never hears that its node
- * has ended if that was cut off before: they are not waited for. */
+/* Returns when no process lives in the bed. An mpiexec, on the hub or where an agent started it, never hears that its
+ * node has ended if that was cut off before: they are not waited for. */
 static void outlive_all(uint64_t job_id, int nodes)
 {
     struct stat spaces[BED_NODES_MAX + 1];

@@ -9,8 +9,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Where the node was started, which its namespace is numbered for: one that took the number of another one, which did not come, lives elsewhere. Any
- * agent knows all. Where none is left that answers, the number is most likely its own. */
+/* Where the node was started, which its namespace is numbered for: one that took the number of another one, which did
+ * not come, lives elsewhere. Any agent knows all. Where none is left that answers, the number is most likely its
+ * own. */
 static int place_of(const struct job_agents *job, int node)
 {
     for (int i = 0; i < job->count; i++) {

@@ -19,7 +19,8 @@
 
 enum { NOT_OURS = -2 };
 
-/* The sockets that our processes hold. Once for all names: whoever has taken a thousand would make us look for as long. */
+/* The sockets that our processes hold. Once for all names: whoever has taken a thousand would make us look for as
+ * long. */
 struct holdings {
     unsigned long *inodes;
     size_t count, room;

@@ -33,8 +33,8 @@ static bool is_dying(const json_t *nodes, size_t node)
     return false;
 }
 
-/* Those that the newest view calls dead, or the next one will: their agents do not say so any more. nodes is in order of
- * their numbers. */
+/* Those that the newest view calls dead, or the next one will: their agents do not say so any more. nodes is in order
+ * of their numbers. */
 static void add_dead(json_t *nodes, const json_t *newest)
 {
     const json_t *alive = json_object_get(newest, "alive");

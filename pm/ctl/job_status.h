@@ -1,5 +1,5 @@
-/* What all agents of a job here say of themselves, as one JSON object, which is the description of a job for whoever shows it: `list` and
- * `status` print that object, or text made of it. */
+/* What all agents of a job here say of themselves, as one JSON object, which is the description of a job for whoever
+ * shows it: `list` and `status` print that object, or text made of it. */
 #ifndef KEEL_PM_JOB_STATUS_H
 #define KEEL_PM_JOB_STATUS_H
 
@@ -13,7 +13,8 @@ struct job_agents {
     int count;
 };
 
-/* {"job", "nodes": [...]}: what each agent says of itself; a node that does not answer has only what is known of it. The caller drops it. */
+/* {"job", "nodes": [...]}: what each agent says of itself; a node that does not answer has only what is known of it.
+ * The caller drops it. */
 json_t *job_status(const struct job_agents *job);
 
 /* Of an answer: 0 or "?" where it lacks the member. The text is the object's. */

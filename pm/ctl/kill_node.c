@@ -91,8 +91,8 @@ static void add_answered(struct pid_list *l, const json_t *status)
         add_tree(l, stub);
 }
 
-/* The agent with everything below it, and the stub: what dies when a machine dies. The launcher stays where it is not the stub: it runs where
- * keelrun runs. */
+/* The agent with everything below it, and the stub: what dies when a machine dies. The launcher stays where it is not
+ * the stub: it runs where keelrun runs. */
 int verb_kill_node(const struct job_agents *job, const struct request *r)
 {
     static struct pid_list l;

@@ -1,4 +1,5 @@
-/* The verbs of keelctl. keelctl.c has the table: name, arguments and help of each, and its function, which is in the file of its name. */
+/* The verbs of keelctl. keelctl.c has the table: name, arguments and help of each, and its function, which is in the
+ * file of its name. */
 #ifndef KEEL_PM_VERB_H
 #define KEEL_PM_VERB_H
 
@@ -14,8 +15,8 @@ struct request {
     int count;
 };
 
-/* Each takes the agents of the job that it is for (verb_list: of all jobs), and returns the exit code, or ends the program with a line that says
- * what it could not do. */
+/* Each takes the agents of the job that it is for (verb_list: of all jobs), and returns the exit code, or ends the
+ * program with a line that says what it could not do. */
 typedef int verb_function(const struct job_agents *job, const struct request *r);
 verb_function verb_list, verb_status, verb_attach, verb_stop, verb_verify, verb_kill_node, verb_bed;
 

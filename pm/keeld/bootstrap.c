@@ -1,5 +1,6 @@
-/* An agent that keelrun did not start (keeld --join): one of the node's processes did, and tells by packets what keelrun would tell the
- * others; runtime/base/bootstrap.h. The processes are there already. They come to the listener, each with its end of a lifeline.
+/* An agent that keelrun did not start (keeld --join): one of the node's processes did, and tells by packets what
+ * keelrun would tell the others; runtime/base/bootstrap.h. The processes are there already. They come to the listener,
+ * each with its end of a lifeline.
  *
  *   JOINING --the job, and all of the node's processes--> CONFIGURED --packets of all nodes--> RUNNING ...
  *
@@ -179,8 +180,8 @@ static void channel_ready(uv_poll_t *watch, int status, int events)
 
 /* ---- the processes ---- */
 
-/* One packet with one descriptor. It is sent right after the connection is made, by a process of our user; if that is stopped meanwhile we
- * are, too: nothing can be done without it. */
+/* One packet with one descriptor. It is sent right after the connection is made, by a process of our user; if that is
+ * stopped meanwhile we are, too: nothing can be done without it. */
 static bool hear(int fd, struct bootstrap_rank *hello, int *lifeline)
 {
     union {

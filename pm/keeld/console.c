@@ -143,7 +143,8 @@ static struct keeld_guest *guest_add(struct keeld *a)
     return g;
 }
 
-/* Of those that have said nothing, the oldest of the address that has most. Those that belong to the job speak at once. */
+/* Of those that have said nothing, the oldest of the address that has most. Those that belong to the job speak at
+ * once. */
 static struct keeld_guest *surplus_guest(const struct keeld_console *c)
 {
     struct keeld_guest *worst = NULL;
@@ -228,7 +229,8 @@ bool keeld_console_listen(struct keeld *a)
     return true;
 }
 
-/* Anybody may take a name in the abstract namespace, and does not guess a random one. keelctl looks for what begins so. */
+/* Anybody may take a name in the abstract namespace, and does not guess a random one. keelctl looks for what begins
+ * so. */
 static int bind_console(const struct keeld *a, int fd, bool taken)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};

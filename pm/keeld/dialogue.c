@@ -1,11 +1,12 @@
-/* The way to keelrun. Until the job starts it is one connection, whose end is ours. From then on it is made again for ever, and nothing is
- * concluded from its absence:
+/* The way to keelrun. Until the job starts it is one connection, whose end is ours. From then on it is made again for
+ * ever, and nothing is concluded from its absence:
  *
  *   THERE --cut--> waiting: output uses up its window and waits, news are kept --connected--> THERE, everything follows
  *   waiting --console_s--> given up: output is not kept for it any more, and does not wait; still waiting
  *   waiting --its host says, again and again, that nobody listens--> gone: it has ended, nobody takes anything any more
  *
- * When the job is over we stay until keelrun has said that it has everything, or for a while if its kernel has, and for console_s at most. */
+ * When the job is over we stay until keelrun has said that it has everything, or for a while if its kernel has, and
+ * for console_s at most. */
 #include "pm/keeld/keeld.h"
 
 #include "pm/wire/codec.h"

@@ -125,8 +125,8 @@ static int judge(struct keeld *a, int code)
     return signal_code(fault.signal);
 }
 
-/* What keelrun's order says. The view that another agent made of its order may be here before ours is: its code says as much of SIGQUIT,
- * for which ranks leave core files. */
+/* What keelrun's order says. The view that another agent made of its order may be here before ours is: its code says as
+ * much of SIGQUIT, for which ranks leave core files. */
 static int last_signal(const struct keeld *a, int code)
 {
     return a->end.signal ? a->end.signal : code == 128 + SIGQUIT ? SIGQUIT : SIGTERM;

@@ -4,7 +4,8 @@
  * exit
  *                                                \--put out--> OUT --processes gone--> a keeld that comes back, JOINING
  *
- * CONFIG may come again before START, where others did not come: everything that it had made is made anew, perhaps as another node.
+ * CONFIG may come again before START, where others did not come: everything that it had made is made anew, perhaps as
+ * another node.
  *
  * Losing keelrun before START ends the agent; after START it changes nothing but where the output goes, and when:
  * dialogue.c. */

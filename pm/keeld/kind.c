@@ -1,6 +1,7 @@
-/* Is the program one of Keel's? It is as soon as one of its processes has called keel_init; keelrun tells all agents. A rank that dies
- * with its node before goes on elsewhere only if it is: others cannot know of their loss, and an MPI program would wait for it for
- * ever. How long a program may take to its keel_init nobody knows; after a loss it gets KIND_MS. */
+/* Is the program one of Keel's? It is as soon as one of its processes has called keel_init; keelrun tells all agents. A
+ * rank that dies with its node before goes on elsewhere only if it is: others cannot know of their loss, and an MPI
+ * program would wait for it for ever. How long a program may take to its keel_init nobody knows; after a loss it
+ * gets KIND_MS. */
 #include "pm/keeld/keeld.h"
 
 #include <signal.h>
@@ -25,7 +26,8 @@ static void release_held(struct keeld *a)
     free(held);
 }
 
-/* Those that have ranks of the program know best; a spare without keelrun knows nothing, and lets its ranks run at last. */
+/* Those that have ranks of the program know best; a spare without keelrun knows nothing, and lets its ranks run at
+ * last. */
 static void kind_passed(uv_timer_t *timer)
 {
     struct keeld *a = timer->data;

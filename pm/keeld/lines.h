@@ -1,4 +1,5 @@
-/* Cuts a stream of bytes into whole lines, so that lines of different ranks never mix; no byte is added or lost. Pure. */
+/* Cuts a stream of bytes into whole lines, so that lines of different ranks never mix; no byte is added or lost.
+ * Pure. */
 #ifndef KEEL_PM_KEELD_LINES_H
 #define KEEL_PM_KEELD_LINES_H
 

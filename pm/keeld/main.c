@@ -75,16 +75,17 @@ static void relay(int fd)
                 break;
 }
 
-/* The nodes that our agent has started do not end with it, but on a bed they live below it: also where it has not heard of the job's start, as
- * they may have. They know when to end. But an ssh that gets no answer would stay here where the job does not start. */
+/* The nodes that our agent has started do not end with it, but on a bed they live below it: also where it has not heard
+ * of the job's start, as they may have. They know when to end. But an ssh that gets no answer would stay here where
+ * the job does not start. */
 static bool is_launching(void *user, pid_t pid)
 {
     atomic_bool *runs = user;
     return atomic_load(runs) ? start_is_of(pid) : start_is_agents(pid);
 }
 
-/* Batch systems warn by signals to all processes of a step: ranks may want to know, we do not. The witness of the detector inherits it,
- * ranks do not. */
+/* Batch systems warn by signals to all processes of a step: ranks may want to know, we do not. The witness of the
+ * detector inherits it, ranks do not. */
 static void survive_warnings(void)
 {
     static const int warnings[] = {SIGUSR1, SIGUSR2,   SIGALRM, SIGVTALRM, SIGPROF, SIGXCPU, SIGURG, SIGIO,
@@ -107,8 +108,8 @@ static int stub_run(pid_t agent, int fd, atomic_bool *runs)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
-/* Bodies of messages come and go, up to 128 KiB each. By default their pages go back to the kernel every time, and come again by a fault
- * each. */
+/* Bodies of messages come and go, up to 128 KiB each. By default their pages go back to the kernel every time, and come
+ * again by a fault each. */
 static void keep_memory(void)
 {
     enum { LARGEST_KEPT = 1 << 20, KEPT = 8 << 20 };
@@ -116,8 +117,8 @@ static void keep_memory(void)
     mallopt(M_TRIM_THRESHOLD, KEPT);
 }
 
-/* What cannot be written is an error of that call: nobody reads, or a file may not become so large (RLIMIT_FSIZE, which memory files obey,
- * too). */
+/* What cannot be written is an error of that call: nobody reads, or a file may not become so large (RLIMIT_FSIZE, which
+ * memory files obey, too). */
 static void survive_writing(void)
 {
     signal(SIGPIPE, SIG_IGN);

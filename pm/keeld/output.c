@@ -1,6 +1,6 @@
-/* What goes to keelrun for the user to see: output of ranks, and what we say ourselves. Each of the two streams has a window
- * (OUTPUT_WINDOW): when it is used up the pipes of that stream are not read until keelrun gives some back, however long it is out of
- * reach, until it is given up (dialogue.c). */
+/* What goes to keelrun for the user to see: output of ranks, and what we say ourselves. Each of the two streams has a
+ * window (OUTPUT_WINDOW): when it is used up the pipes of that stream are not read until keelrun gives some back,
+ * however long it is out of reach, until it is given up (dialogue.c). */
 #include "pm/keeld/keeld.h"
 
 #include <fcntl.h>

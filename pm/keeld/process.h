@@ -1,7 +1,8 @@
 /* One process of a node: a rank, or a standby that may become one. Starts it in a session of its own, watches it by
  * pidfd, reads its output line by line, carries its PMI socket. Event-loop thread only.
  *
- * It dies with its agent (PR_SET_PDEATHSIG, or the lifeline of an adopted one): the agent's memory is the rank's memory. */
+ * It dies with its agent (PR_SET_PDEATHSIG, or the lifeline of an adopted one): the agent's memory is the rank's
+ * memory. */
 #ifndef KEEL_PM_KEELD_PROCESS_H
 #define KEEL_PM_KEELD_PROCESS_H
 
@@ -57,12 +58,13 @@ struct process {
  */
 struct process *process_start(uv_loop_t *loop, const struct process_spec *spec, const struct process_events *events,
                               void *user, int *keel_fd, int *error, const char **what);
-/* One that runs already and was started by others: no output, no input, no PMI. It holds the other end of the lifeline, a stream, and writes
- * there with which code it ends; without a word it was killed, by whatever. NULL: it has ended. */
+/* One that runs already and was started by others: no output, no input, no PMI. It holds the other end of the lifeline,
+ * a stream, and writes there with which code it ends; without a word it was killed, by whatever. NULL: it has ended. */
 struct process *process_adopt(uv_loop_t *loop, pid_t pid, int lifeline, const struct process_events *events,
                               void *user);
 void process_release_output(struct process *p);
-/* Back-pressure: stop or resume reading its output (0) or error (1). What is in the pipe when it ends is read all the same. */
+/* Back-pressure: stop or resume reading its output (0) or error (1). What is in the pipe when it ends is read all
+ * the same. */
 void process_pause_output(struct process *p, int stream, bool pause);
 /* len 0: end of file. */
 void process_write_stdin(struct process *p, const uint8_t *data, size_t len);

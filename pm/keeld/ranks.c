@@ -352,8 +352,8 @@ void keeld_ranks_signal(struct keeld *a, int signal, bool standbys_only)
             process_kill(a->processes[i].p, signal);
 }
 
-/* Stopped ones are in no terminal's group: SIGTSTP would be lost on them. Who waits for a rank gets no warning of the batch system's, for which
- * it has no handler yet. */
+/* Stopped ones are in no terminal's group: SIGTSTP would be lost on them. Who waits for a rank gets no warning of the
+ * batch system's, for which it has no handler yet. */
 void keeld_ranks_forward(struct keeld *a, int signal_number)
 {
     bool all = signal_number == SIGTSTP || signal_number == SIGCONT;
@@ -400,7 +400,8 @@ static bool is_waited_for(void *user, pid_t pid)
 }
 
 /* What starts other nodes stays, also what of it is left when its launcher was killed: on a bed these nodes live below.
- * If we have not heard of the job's start they may have, and know when to end; but an ssh that gets no answer waits for ever. */
+ * If we have not heard of the job's start they may have, and know when to end; but an ssh that gets no answer waits
+ * for ever. */
 static bool stays(void *user, pid_t pid)
 {
     const struct keeld *a = user;

@@ -4,7 +4,8 @@
 
 #include "pm/run/hosts.h"
 
-/* Appends them. False: there is no batch system's allocation. Ends the program with a line if there is one that cannot be read. */
+/* Appends them. False: there is no batch system's allocation. Ends the program with a line if there is one that
+ * cannot be read. */
 bool allocation_hosts(struct host_list *hosts);
 
 /* All of a file, to be freed; ends the program with a line if it cannot be read. */

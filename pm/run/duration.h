@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A number, maybe with a fraction, and s, ms or min after it; without a unit it is in seconds, and *unit false. False: it is no time, or
- * no whole number of milliseconds below 10^12. */
+/* A number, maybe with a fraction, and s, ms or min after it; without a unit it is in seconds, and *unit false. False:
+ * it is no time, or no whole number of milliseconds below 10^12. */
 bool duration_parse(const char *text, int64_t *ms, bool *unit);
 #endif

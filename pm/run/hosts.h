@@ -1,8 +1,10 @@
 /* Lists of hosts, as users and batch systems write them. Pure.
  *
- *   list       a,b:4,user@c,node[1-4,07],[fd00::2]:8     as --hosts of MPICH and Open MPI and Slurm's node lists have it
+ *   list       a,b:4,user@c,node[1-4,07],[fd00::2]:8     as --hosts of MPICH and Open MPI and Slurm's node lists have
+ *              it
  *   file       one such a line, and behind it slots=N, max_slots=N, user=NAME; # begins a comment
- *   slots      how many ranks a host takes: :N, slots=N, or how often it is named; a host without has one, if any has them
+ *   slots      how many ranks a host takes: :N, slots=N, or how often it is named; a host without has one, if any has
+ *              them
  *
  * A host is one node, however often it is named. */
 #ifndef KEEL_PM_HOSTS_H
@@ -34,8 +36,9 @@ void hosts_free(struct host_list *hosts);
 /* Without those at from and behind it that are before to. */
 void hosts_drop(struct host_list *hosts, int from, int to);
 
-/* Of the first `nodes` hosts: ranks in blocks, each host as many as it has slots; what is left after a round is given out in further ones,
- * up to `most`. Returns how many hosts have ranks, 0 if there is no room. rank_node has room for ranks entries. */
+/* Of the first `nodes` hosts: ranks in blocks, each host as many as it has slots; what is left after a round is given
+ * out in further ones, up to `most`. Returns how many hosts have ranks, 0 if there is no room. rank_node has room
+ * for ranks entries. */
 int hosts_layout(const struct host_list *hosts, int nodes, int ranks, int *rank_node);
 /* All slots of the first `nodes` hosts. */
 int hosts_slots(const struct host_list *hosts, int nodes);

@@ -1,4 +1,5 @@
-/* What the files of hosts.h have in common: hosts.c reads one host and keeps lists, hosts_file.c reads files and what batch systems say. */
+/* What the files of hosts.h have in common: hosts.c reads one host and keeps lists, hosts_file.c reads files and
+ * what batch systems say. */
 #ifndef KEEL_PM_HOSTS_READ_H
 #define KEEL_PM_HOSTS_READ_H
 

@@ -48,7 +48,8 @@ struct job_node {
     size_t owed[2]; /* of its standard output and error: taken, and not said yet */
 };
 
-/* Who may speak to us, and where: one listener for those who come with a ticket, one for those who know the job's secret. */
+/* Who may speak to us, and where: one listener for those who come with a ticket, one for those who know the job's
+ * secret. */
 struct job_door {
     uint8_t *secret; /* the job's, SESSION_SECRET bytes: told to those that came with a ticket */
     uv_tcp_t listener;
@@ -91,8 +92,8 @@ struct job {
     struct returners returners;
 };
 
-/* Runs the job on an initialised loop; both listeners listen, launch is ready to begin. What is still to be written is job_io_finish's
- * matter, which gives the exit code. */
+/* Runs the job on an initialised loop; both listeners listen, launch is ready to begin. What is still to be written is
+ * job_io_finish's matter, which gives the exit code. */
 void job_run(struct job *j);
 /* By its host, or its number; in out or elsewhere. */
 const char *job_node_name(const struct job *j, int node, char *out, size_t size);
@@ -117,7 +118,8 @@ void job_start_if_ready(struct job *j);
 void job_send_config(struct job *j, int node);
 
 /* job_doubt.c */
-/* While nodes are out of reach: if all that could say what became of the job are, and others are lost, the job is over for us after a time. */
+/* While nodes are out of reach: if all that could say what became of the job are, and others are lost, the job is
+ * over for us after a time. */
 void job_wait_for_news(struct job *j);
 /* Its agent has ended, for certain; no view has said so yet. */
 void job_node_gone(struct job *j, int node, const char *why);

@@ -1,4 +1,5 @@
-/* The connections to agents: those that have not proved to belong to the job, who comes over one, comes again or comes back, and that one is lost. */
+/* The connections to agents: those that have not proved to belong to the job, who comes over one, comes again or
+ * comes back, and that one is lost. */
 #include "pm/run/job.h"
 
 #include "pm/wire/codec.h"
@@ -11,8 +12,8 @@
 
 enum {
     PROOF_MS = 1000, /* for a connection to prove that it belongs to the job */
-    STRANGERS_MAX =
-        64, /* connections without proof at a time, and one for each node that is awaited; of more some are dropped at once */
+    /* connections without proof at a time, and one for each node that is awaited; of more some are dropped at once */
+    STRANGERS_MAX = 64,
 };
 
 struct caller {

@@ -1,6 +1,6 @@
-/* The ways to the agents of a job that runs. A connection says nothing about its node: one that breaks is made again by the agent, and what
- * both have to say waits for it (pm/wire/dialogue.h). That an agent has ended is known by a view of the others, or by its own host, which says
- * that nobody listens where the agent did; until then it is waited for. */
+/* The ways to the agents of a job that runs. A connection says nothing about its node: one that breaks is made again by
+ * the agent, and what both have to say waits for it (pm/wire/dialogue.h). That an agent has ended is known by a view of
+ * the others, or by its own host, which says that nobody listens where the agent did; until then it is waited for. */
 #include "pm/run/job.h"
 
 #include "runtime/base/fault.h"

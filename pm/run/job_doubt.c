@@ -2,8 +2,8 @@
  *
  * Usually the others declare a lost node dead, or the job ends. If neither comes, the others may stand still, and may
  * do so for ever: a node that halted for want of a quorum leaves behind just those that are frozen. Pings are counted,
- * not time: who was suspended together with the whole job finds one timer run out, not ten. And only those that the node's kernel has
- * acknowledged: a node that is out of reach from here may be well. */
+ * not time: who was suspended together with the whole job finds one timer run out, not ten. And only those that the
+ * node's kernel has acknowledged: a node that is out of reach from here may be well. */
 #include "pm/run/job.h"
 
 #include "runtime/base/log.h"
@@ -40,8 +40,8 @@ static struct remote all_remote(const struct job *j)
     return r;
 }
 
-/* A node whose loss makes it likely that those out of reach are lost, too: one that no view explains, or the last of the others. -1: none,
- * and it is our own cable that may be cut. */
+/* A node whose loss makes it likely that those out of reach are lost, too: one that no view explains, or the last of
+ * the others. -1: none, and it is our own cable that may be cut. */
 static int sign_of_the_end(const struct job *j, int left)
 {
     int lost = -1;

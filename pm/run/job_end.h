@@ -6,8 +6,8 @@
 
 struct job;
 
-/* The result. What keelrun decides itself is final and told at once; of what the nodes say the best is told at the end: a code other than 0,
- * and a reason that one of them alone knows. */
+/* The result. What keelrun decides itself is final and told at once; of what the nodes say the best is told at the end:
+ * a code other than 0, and a reason that one of them alone knows. */
 struct verdict {
     bool decided, final;
     int code;

@@ -28,7 +28,8 @@ void job_io_open(struct job *j, const char *event_log);
 void job_io_init(struct job *j);
 /* The event log is in its file, or is given up. */
 void job_io_flush_events(struct job *j);
-/* All is written, or cannot be, or its reader did not move for long after an end that was asked for. Returns the exit code. */
+/* All is written, or cannot be, or its reader did not move for long after an end that was asked for. Returns the
+ * exit code. */
 int job_io_finish(struct job *j);
 void job_event(struct job *j, const char *event, json_t *members);
 void job_event_line(struct job *j, const char *line, size_t len);

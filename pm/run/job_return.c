@@ -1,6 +1,6 @@
-/* Nodes that were declared dead, or have lost the quorum, and live. The agent of such a one has dropped all that it had,
- * and asks with the number of its console to come back. It gets a number that no node has had, and is a spare when a
- * view has it. One at a time:
+/* Nodes that were declared dead, or have lost the quorum, and live. The agent of such a one has dropped all that it
+ * had, and asks with the number of its console to come back. It gets a number that no node has had, and is a spare when
+ * a view has it. One at a time:
  *
  *   WAITS --a view has it dead, it is its turn, there is room--> BEGINS: CONFIG --READY--> MEETS: MEET to all that live
  *   MEETS --each has said MET, or is dead--> STARTS: START --a view has it--> a node like others

@@ -6,8 +6,8 @@
  *   go on     CONT                     ranks go on
  *   crash     SEGV, ABRT ...           keelrun's own end, with a line: the job goes on without it
  *
- * PIPE and XFSZ are ignored (main), what they say comes by write. WINCH says nothing to ranks, which have no terminal. TTIN and TTOU stop keelrun alone, as
- * any program. */
+ * PIPE and XFSZ are ignored (main), what they say comes by write. WINCH says nothing to ranks, which have no terminal.
+ * TTIN and TTOU stop keelrun alone, as any program. */
 #include "pm/run/job.h"
 
 #include <signal.h>

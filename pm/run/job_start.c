@@ -1,14 +1,16 @@
-/* Who takes part. Each node has its time to come and to be ready. One that does not is the job's first loss: if enough others are there it is left out,
- * and the numbers close up.
+/* Who takes part. Each node has its time to come and to be ready. One that does not is the job's first loss: if enough
+ * others are there it is left out, and the numbers close up.
  *
  *   AWAITED --HELLO--> JOINED --READY--> READY      of each node
  *      `-- its launcher ends, its agent dies, its time is over --> LOST
  *
  *   when nobody is AWAITED or JOINED:   all READY: START
- *                                       else the last ones take the numbers of those that are missing, and all are told of the job as it is now:
+ *                                       else the last ones take the numbers of those that are missing, and all are told
+ *                                       of the job as it is now:
  *                                       CONFIG, the next round, JOINED
  *
- * So a spare becomes the node whose place it takes, rank 0's too, and nothing in the job knows that there was another one. */
+ * So a spare becomes the node whose place it takes, rank 0's too, and nothing in the job knows that there was
+ * another one. */
 #include "pm/run/job.h"
 
 #include "pm/wire/codec.h"

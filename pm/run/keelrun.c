@@ -23,8 +23,8 @@
 #define KEEL_LIBEXECDIR "/usr/libexec/keel"
 #endif
 
-/* A program of ours: beside keelrun, where an installation has it seen from there (it may have been moved as a whole), or where it was
- * installed. */
+/* A program of ours: beside keelrun, where an installation has it seen from there (it may have been moved as a whole),
+ * or where it was installed. */
 static char *find_program(const char *name)
 {
     static const char *const places[] = {"", "../libexec/keel/"};
@@ -65,8 +65,8 @@ static const char *local_towards(const char *name, char *out, size_t size)
     return NULL;
 }
 
-/* Our address as the hosts see it: that of the interface which the packets to the first remote one leave from. A host that has no address
- * here is its launcher's matter, which may know it; the node is missing if not. */
+/* Our address as the hosts see it: that of the interface which the packets to the first remote one leave from. A host
+ * that has no address here is its launcher's matter, which may know it; the node is missing if not. */
 static void interface_towards(const struct host_list *hosts, char *out, size_t size)
 {
     char why[128] = "";
@@ -118,8 +118,8 @@ static int open_listener(struct job *j, uv_tcp_t *listener, const char *host, uv
     return ntohs(((struct sockaddr_in *)&a)->sin_port);
 }
 
-/* Those that were closed, so that nothing else gets their numbers. What is written to a closed standard output fails, as
- * it does everywhere; who closes standard error does not want to be told. */
+/* Those that were closed, so that nothing else gets their numbers. What is written to a closed standard output fails,
+ * as it does everywhere; who closes standard error does not want to be told. */
 static void occupy_standard_descriptors(void)
 {
     static const int modes[] = {O_RDONLY, O_RDONLY, O_WRONLY};

@@ -40,8 +40,8 @@ void launch_joined(struct launch *l, int node);
 /* What the agent of node `by` said of the launcher that it was to run for a node: its pid; that it ended. */
 void launch_handed_started(struct launch *l, int by, int node, pid_t pid);
 void launch_handed_ended(struct launch *l, int by, int node, const char *text);
-/* A node that an agent was asked to start is late: it may be that agent who stands still. It is started from here, and has its time again. False:
- * it is. */
+/* A node that an agent was asked to start is late: it may be that agent who stands still. It is started from here, and
+ * has its time again. False: it is. */
 bool launch_take_over(struct launch *l, int node);
 /* The job does without the node. What its agent was to start is started from here. */
 void launch_give_up(struct launch *l, int node);

@@ -1,8 +1,8 @@
-/* What keelrun tells about deaths: one line for each, with what was done about it, and one at the end. Pure: what happened
- * goes in, lines come out.
+/* What keelrun tells about deaths: one line for each, with what was done about it, and one at the end. Pure: what
+ * happened goes in, lines come out.
  *
- * A rank's death is told when its outcome is known: it begins again on its node, or a view leaves it out. A node's death is
- * told when the first view without it comes, which also says where its ranks continue, "if
+ * A rank's death is told when its outcome is known: it begins again on its node, or a view leaves it out. A node's
+ * death is told when the first view without it comes, which also says where its ranks continue, "if
  * the program calls keel_init" where it has not yet. */
 #ifndef KEEL_PM_NEWS_H
 #define KEEL_PM_NEWS_H
@@ -49,7 +49,8 @@ void news_ended(struct news *n, int node, int rank, int pid, int signal);
 void news_begun(struct news *n, int node, int rank);
 /* A committed view. Every agent reports each one: those that were heard before are left out. */
 void news_view(struct news *n, uint64_t epoch, const int *rank_node, const bool *alive, uint64_t now_ns);
-/* The node was late by more than the limit for silence that the user has chosen allows for. Told again when it, or another, is twice as late. */
+/* The node was late by more than the limit for silence that the user has chosen allows for. Told again when it, or
+ * another, is twice as late. */
 void news_late(struct news *n, int node, double by_ms, int silence_ms);
 /* A node that had been declared dead is another one now. */
 void news_returned(struct news *n, int was, int node, uint64_t dead_ms);

@@ -1,5 +1,6 @@
-/* Options of a command line as rows of a table: a row says how an option is called, which value it takes, where that goes and what --help says of
- * it. It is read, and refused with one line and exit code 2, by what the row says alone. */
+/* Options of a command line as rows of a table: a row says how an option is called, which value it takes, where that
+ * goes and what --help says of it. It is read, and refused with one line and exit code 2, by what the row says
+ * alone. */
 #ifndef KEEL_PM_OPTION_ROW_H
 #define KEEL_PM_OPTION_ROW_H
 

@@ -1,5 +1,5 @@
-/* keelrun's options: one row each. A row whose member lies in o.job is a setting of the job: agents are told of it as the list in
- * runtime/base/job_settings.h says. */
+/* keelrun's options: one row each. A row whose member lies in o.job is a setting of the job: agents are told of it as
+ * the list in runtime/base/job_settings.h says. */
 #include "pm/run/options_parts.h"
 
 #include "pm/bed/bed.h"
@@ -55,7 +55,8 @@ static void take_topology(void *into, const char *text)
     }
 }
 
-/* Once it was in milliseconds, from 200 on. What was right then has that meaning still: nobody waits for 200 seconds for a host. */
+/* Once it was in milliseconds, from 200 on. What was right then has that meaning still: nobody waits for 200 seconds
+ * for a host. */
 static void take_silence(void *into, const char *text)
 {
     static const struct option_row time = {.name = "silence", .low = SILENCE_MIN_MS, .high = SILENCE_MAX_MS};

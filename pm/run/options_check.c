@@ -15,7 +15,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* As many ranks as the hosts have slots, if the user leaves it open and somebody has said that; ends the program if it stays open. */
+/* As many ranks as the hosts have slots, if the user leaves it open and somebody has said that; ends the program if
+ * it stays open. */
 static void count_ranks(struct options *o, const struct parsing *p)
 {
     if (o->job.ranks == 0 && !o->program) {
@@ -111,8 +112,8 @@ static void read_watchers(struct options *o, const char *path)
     o->job.edge_count = watchers.count;
 }
 
-/* The nodes of a bed share this machine's processors, and each has something to say to all others: with many of them a node stands
- * still at times because the others run, above all while all start. */
+/* The nodes of a bed share this machine's processors, and each has something to say to all others: with many of them a
+ * node stands still at times because the others run, above all while all start. */
 static double crowd(const struct options *o)
 {
     enum { NODES_A_CORE = 16 };
@@ -121,8 +122,8 @@ static double crowd(const struct options *o)
     return o->bed == BED_NONE || load <= 1 ? 1 : load;
 }
 
-/* Processors that have N times as many nodes to carry as they carry easily are asked for as many looks as before, and what they need for an
- * answer grows with the square: it is waited for so long. */
+/* Processors that have N times as many nodes to carry as they carry easily are asked for as many looks as before, and
+ * what they need for an answer grows with the square: it is waited for so long. */
 static void choose_limits(struct options *o, const struct parsing *p)
 {
     double load = crowd(o), needed = 5 * LATE_DEFAULT_MS * load * load, late = LATE_DEFAULT_MS * load;

@@ -1,6 +1,7 @@
-/* Writes to keelrun's own standard output and error and to the event log. Each sink has a thread that does nothing but write(2), which
- * may stand still for as long as the reader does: the event loop never does, whatever is at the other end and whoever else writes there.
- * What is queued is bounded by those who give it (credits, pm/wire/message.h). Event-loop thread only; the thread keeps to sink.c. */
+/* Writes to keelrun's own standard output and error and to the event log. Each sink has a thread that does nothing but
+ * write(2), which may stand still for as long as the reader does: the event loop never does, whatever is at the other
+ * end and whoever else writes there. What is queued is bounded by those who give it (credits, pm/wire/message.h).
+ * Event-loop thread only; the thread keeps to sink.c. */
 #ifndef KEEL_PM_SINK_H
 #define KEEL_PM_SINK_H
 

@@ -1,5 +1,5 @@
-/* Who reads whose heartbeat, as a file says: one "READER WATCHED" a line, node numbers (spares come last); empty lines and what
- * follows a # are left out. */
+/* Who reads whose heartbeat, as a file says: one "READER WATCHED" a line, node numbers (spares come last); empty lines
+ * and what follows a # are left out. */
 #ifndef KEEL_PM_RUN_WATCHERS_H
 #define KEEL_PM_RUN_WATCHERS_H
 

@@ -15,9 +15,9 @@
 #include <sys/socket.h>
 
 enum {
-    /* With something under way a connection fails after this long without a word of the peer's kernel: its host has vanished. A peer that
-     * is stopped (Ctrl-Z) and whose socket is full is waited for: its kernel says so again and again. TCP_USER_TIMEOUT would make no
-     * difference between the two. */
+    /* With something under way a connection fails after this long without a word of the peer's kernel: its host has
+     * vanished. A peer that is stopped (Ctrl-Z) and whose socket is full is waited for: its kernel says so again and
+     * again. TCP_USER_TIMEOUT would make no difference between the two. */
     SILENCE_MS = 20000,
     LOOK_MS = 5000,
     KEEPALIVE_S = 10,

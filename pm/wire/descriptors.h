@@ -1,9 +1,9 @@
 /* How many descriptors a process of ours may have, and how many it needs.
  *
- * Measured for an agent: 45 of its own, 6 for each process of its node, and a pidfd where that is a script, which starts
- * the rank's process; 1 for each rank elsewhere that has reached it, 4 for each other agent; 2 for each launcher that it
- * runs (a pipe, a pidfd), 2 more while that is found; 1 for each copy of a segment comes with the program. Strangers
- * take at most 320 more: 128 connections at each of the two listeners of libfabric, 64 at its own
+ * Measured for an agent: 45 of its own, 6 for each process of its node, and a pidfd where that is a script, which
+ * starts the rank's process; 1 for each rank elsewhere that has reached it, 4 for each other agent; 2 for each launcher
+ * that it runs (a pipe, a pidfd), 2 more while that is found; 1 for each copy of a segment comes with the program.
+ * Strangers take at most 320 more: 128 connections at each of the two listeners of libfabric, 64 at its own
  * (runtime/net/ofi/ofi_sock.c, pm/keeld/console.c).
  */
 #ifndef KEEL_PM_DESCRIPTORS_H

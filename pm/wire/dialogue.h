@@ -1,9 +1,11 @@
-/* One end of what keelrun and an agent say to each other, over as many connections as it takes: a frame is numbered by its place, kept until
- * the other end has acknowledged it, and sent again over the next connection. So each frame arrives once and in order, whatever breaks
- * when. Pure: what is to be sent goes out by a function, and whoever owns the connections tells when there is one.
+/* One end of what keelrun and an agent say to each other, over as many connections as it takes: a frame is numbered by
+ * its place, kept until the other end has acknowledged it, and sent again over the next connection. So each frame
+ * arrives once and in order, whatever breaks when. Pure: what is to be sent goes out by a function, and whoever owns
+ * the connections tells when there is one.
  *
- * The ends count what they have received. MSG_ACK says so on the way, rarely, for it only frees memory; who connects again and who answers
- * say so, too, and each goes on behind what the other has. Frames of a connection itself (dialogue_is_counted) are not kept. */
+ * The ends count what they have received. MSG_ACK says so on the way, rarely, for it only frees memory; who connects
+ * again and who answers say so, too, and each goes on behind what the other has. Frames of a connection itself
+ * (dialogue_is_counted) are not kept. */
 #ifndef KEEL_PM_DIALOGUE_H
 #define KEEL_PM_DIALOGUE_H
 
@@ -37,6 +39,7 @@ void dialogue_send(struct dialogue *l, uint8_t type, const void *body, size_t le
 bool dialogue_receive(struct dialogue *l, uint8_t type, const uint8_t *body, size_t len);
 /* The connection is gone. */
 void dialogue_down(struct dialogue *l);
-/* There is a connection, at whose other end that many of our frames have arrived; the rest is sent. False: that cannot be. */
+/* There is a connection, at whose other end that many of our frames have arrived; the rest is sent. False: that
+ * cannot be. */
 bool dialogue_up(struct dialogue *l, uint64_t theirs);
 #endif

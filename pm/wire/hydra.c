@@ -206,8 +206,8 @@ static void mpiexec_ended(uv_poll_t *watch, int status, int events)
         finish(h);
 }
 
-/* Of the processes that are to bring the agent one stands still; or mpiexec.hydra waits, and notices neither that its child has ended nor that
- * it has none because the system gave it no more processes. NULL: none of these. */
+/* Of the processes that are to bring the agent one stands still; or mpiexec.hydra waits, and notices neither that its
+ * child has ended nor that it has none because the system gave it no more processes. NULL: none of these. */
 static const char *why_stuck(const struct hydra *h, int *patience)
 {
     static const char stopped[] = "what was to reach it was stopped by a signal";

@@ -30,8 +30,8 @@ enum message {
     MSG_CONFIG = 32, /* json: the job; see launch.md. Again, with another round, if a node did not come */
     MSG_START = 33,  /* json: blobs [base64 ..], peers [{host, port} ..], in node order, null: not known */
     MSG_STDIN = 34,  /* bytes for rank 0; no bytes: end of file */
-    MSG_STOP =
-        35, /* json: code, why, hard, signal: end the job; hard: at once, no grace; signal: what ranks get before (SIGTERM) */
+    /* json: code, why, hard, signal: end the job; hard: at once, no grace; signal: what ranks get before (SIGTERM) */
+    MSG_STOP = 35,
     MSG_TAKEN = 36,   /* stream, count: bytes of MSG_OUTPUT that were written, or will be soon */
     MSG_BYE = 37,     /* the launcher has everything: go */
     MSG_PING = 38,    /* answered by MSG_PONG */
@@ -65,16 +65,16 @@ enum message {
 
 enum {
     STDIN_WINDOW = 256 * 1024, /* bytes of MSG_STDIN that may be on their way */
-    /* Bytes of MSG_OUTPUT of a stream (without headers) that an agent may send before MSG_TAKEN gives some back: so keelrun never has to
-     * stop listening when its reader does. A process that ends has no more than a pipe holds, and that is sent whatever the window says.
-     * CONFIG may make it larger, as the number of nodes allows. */
+    /* Bytes of MSG_OUTPUT of a stream (without headers) that an agent may send before MSG_TAKEN gives some back: so
+     * keelrun never has to stop listening when its reader does. A process that ends has no more than a pipe holds, and
+     * that is sent whatever the window says. CONFIG may make it larger, as the number of nodes allows. */
     OUTPUT_WINDOW = 64 * 1024,
     OUTPUT_WINDOW_MAX = 1024 * 1024,
     OUTPUT_HEADER = 12,
 };
 
-/* For agents and ranks. libfabric brings libraries that catch SIGSEGV and others when they are loaded, write a file into the working
- * directory and end the program with 1: a crash would look like a program's own decision. */
+/* For agents and ranks. libfabric brings libraries that catch SIGSEGV and others when they are loaded, write a file
+ * into the working directory and end the program with 1: a crash would look like a program's own decision. */
 #define NO_BACKTRACE_IPATH "IPATH_NO_BACKTRACE=1"
 #define NO_BACKTRACE_HFI "HFI_NO_BACKTRACE=1"
 /* Unix socket of an agent, in the abstract namespace (no file to leave behind): this, job id (16 hex digits), "/",

@@ -42,7 +42,8 @@ void orphans_reap(bool (*keep)(void *user, pid_t pid), void *user)
             waitpid(pids[i], NULL, WNOHANG);
 }
 
-/* Whoever was killed ends soon, but perhaps not at once: in the middle of a system call, or in the hands of a debugger. */
+/* Whoever was killed ends soon, but perhaps not at once: in the middle of a system call, or in the hands of a
+ * debugger. */
 static void await_end(pid_t pid, uint64_t deadline_ns)
 {
     int fd = process_open(pid);

@@ -14,8 +14,8 @@ void orphans_reap(bool (*keep)(void *user, pid_t pid), void *user);
 void orphans_kill(bool (*keep)(void *user, pid_t pid), void *user);
 /* The letter of its state and its parent, as the kernel has them; 0: it is not there. */
 char process_state(pid_t pid, pid_t *parent);
-/* Its children by its main thread, which does all forking here; also those that have ended and were not waited for. Their number, -1: it
- * cannot be known. */
+/* Its children by its main thread, which does all forking here; also those that have ended and were not waited for.
+ * Their number, -1: it cannot be known. */
 int process_children(pid_t pid, pid_t *pids, int max);
 /* A pidfd of that process if it is below `through`, and that below us; -1: somebody else's, or gone. So what another
  * has named is never killed for it. */

@@ -1,4 +1,5 @@
-/* The settings of a job as a member of its description (MSG_CONFIG): the one place where they are written down and read. */
+/* The settings of a job as a member of its description (MSG_CONFIG): the one place where they are written down and
+ * read. */
 #ifndef KEEL_PM_SETTINGS_H
 #define KEEL_PM_SETTINGS_H
 

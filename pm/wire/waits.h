@@ -1,17 +1,18 @@
-/* Who waits for whom, and why: what agents report of waits that last (MSG_WAITS) is put together here, for the terminal and
- * for keelctl. Pure: reports and the time go in, lines come out.
+/* Who waits for whom, and why: what agents report of waits that last (MSG_WAITS) is put together here, for the terminal
+ * and for keelctl. Pure: reports and the time go in, lines come out.
  *
- * A rank waits for another, which may itself wait: the line names the end of that chain, and all who wait for it. A report
- * is {"now_ns", "waits": [{"rank", "call", "whom", "for_rank", "for_node", "since_ns"}], "stopped": [rank], "silent":
- * [{"node", "since_ns", "host"}], "links": [[a, b]], "behind": [node], "view", "dying": [node]}; its times are the agent's,
- * and become ages. Who waits for an answer of that node waits for those behind it, whose copies have acknowledged nothing;
- * and while a view is being made (the death of the dying ones), for whoever is silent, as a view needs all that live.
+ * A rank waits for another, which may itself wait: the line names the end of that chain, and all who wait for it. A
+ * report is {"now_ns", "waits": [{"rank", "call", "whom", "for_rank", "for_node", "since_ns"}], "stopped": [rank],
+ * "silent": [{"node", "since_ns", "host"}], "links": [[a, b]], "behind": [node], "view", "dying": [node]}; its times
+ * are the agent's, and become ages. Who waits for an answer of that node waits for those behind it, whose copies have
+ * acknowledged nothing; and while a view is being made (the death of the dying ones), for whoever is silent, as a view
+ * needs all that live.
  *
  * A line is right where something stands in the way, or where nobody would wait for so long on purpose. Ranks that
  * compute for a long time while others wait for them in a barrier are usual:
  *
- * A node that does not answer is told with who waits for it in one line: what its readers say of it (waits_patience) is held back for a moment
- * in which waits may be reported, and is told alone if there are none.
+ * A node that does not answer is told with who waits for it in one line: what its readers say of it (waits_patience) is
+ * held back for a moment in which waits may be reported, and is told alone if there are none.
  *
  *   stopped, silent, link   after 1 s, 30 s, and then each minute
  *   ring, node, view        after 5 s, 30 s, and then each minute
@@ -30,7 +31,8 @@ enum waits_why {
     WAITS_RING,    /* rank a waits, by way of others, for itself */
     WAITS_NODE,    /* the agent of node a has not answered */
     WAITS_VIEW,    /* a view, or copies that are made equal */
-    WAITS_HOLDER, /* rank a has the lock, or the task, and is not in Keel; -1: some rank; of a rank's own: another thread */
+    /* rank a has the lock, or the task, and is not in Keel; -1: some rank; of a rank's own: another thread */
+    WAITS_HOLDER,
     WAITS_ENTRY,  /* rank a has not come to the call */
     WAITS_WORD,   /* rank a (-1: any) has not sent it */
     WAITS_TAKING, /* rank a has not taken what was sent to it */
@@ -110,7 +112,8 @@ void waits_fini(struct waits *w);
 void waits_view(struct waits *w, const int *rank_node, const bool *alive);
 /* What a node's agent says of its ranks; in place of what it said before. NULL: nothing. */
 void waits_report(struct waits *w, int node, const json_t *report, uint64_t now_ns);
-/* What a reader says of a node: how it is, for how long it is waited for (-1: without end) and why longer than usual. */
+/* What a reader says of a node: how it is, for how long it is waited for (-1: without end) and why longer than
+ * usual. */
 void waits_patience(struct waits *w, int node, const struct waits_doubt *said, uint64_t now_ns);
 void waits_answers(struct waits *w, int node);
 /* Say what is to be said. Returns when to look again, UINT64_MAX: at the next report. */

@@ -1,4 +1,5 @@
-/* What the files of waits.h have in common: waits.c keeps reports and says when, waits_why.c finds reasons, waits_text.c says them. */
+/* What the files of waits.h have in common: waits.c keeps reports and says when, waits_why.c finds reasons,
+ * waits_text.c says them. */
 #ifndef KEEL_PM_WAITS_PARTS_H
 #define KEEL_PM_WAITS_PARTS_H
 
@@ -26,7 +27,7 @@ struct why waits_find_why(const struct waits *w, const struct waits_entry *e);
 /* A line about those that wait for this, and that it is over. */
 void waits_tell(struct waits *w, struct waits_reason *r, uint64_t now);
 void waits_tell_end(const struct waits *w, const struct waits_reason *r);
-/* A node that does not answer, for itself: nobody waits for it, as far as is known, or who does was told with what was known then. Returns when to
- * look again. */
+/* A node that does not answer, for itself: nobody waits for it, as far as is known, or who does was told with what was
+ * known then. Returns when to look again. */
 uint64_t waits_tell_alone(struct waits *w, int node, uint64_t now);
 #endif

@@ -127,8 +127,8 @@ static struct why plain(const struct waits_entry *e)
     return (struct why){.why = e->whom, .a = e->for_rank, .b = -1, .own = is_of_own(e)};
 }
 
-/* Along the chain. In one collective ranks wait for each other in turns: who waits in the same call is passed through, and
- * that is no ring unless nobody outside of it is waited for. */
+/* Along the chain. In one collective ranks wait for each other in turns: who waits in the same call is passed through,
+ * and that is no ring unless nobody outside of it is waited for. */
 static struct why why_of(const struct waits *w, const struct waits_entry *e)
 {
     struct why found;

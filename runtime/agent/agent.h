@@ -1,5 +1,5 @@
-/* The data half of an agent: one instance. It starts no thread, opens no socket and reads no clock; its owner (plane/ in a
- * keeld, tests/sim/data in the simulation) hands it transports, memory, the time, and what happens. Its parts:
+/* The data half of an agent: one instance. It starts no thread, opens no socket and reads no clock; its owner (plane/
+ * in a keeld, tests/sim/data in the simulation) hands it transports, memory, the time, and what happens. Its parts:
  *   peer          reliable ordered streams between agents
  *   store         copies of segments
  *   segments      which segments exist, and who knows of them
@@ -95,8 +95,8 @@ struct agent_ops {
     /* Zeroed memory for a copy, that the owner can pass to ranks by its handle. */
     keel_status (*memory_make)(void *user, size_t bytes, void **base, int64_t *handle);
     void (*memory_free)(void *user, void *base, size_t bytes, int64_t handle);
-    /* Write into such memory, to which nobody else writes meanwhile and which nobody reads: what was never touched may cost less
-     * this way than by storing into it. Not KEEL_OK: there is no memory behind it, and not all is written. */
+    /* Write into such memory, to which nobody else writes meanwhile and which nobody reads: what was never touched may
+     * cost less this way than by storing into it. Not KEEL_OK: there is no memory behind it, and not all is written. */
     keel_status (*memory_fill)(void *user, void *base, int64_t handle, size_t offset, const void *from, size_t bytes);
     /* Answer a control request of a process; with CONTROL_SEG_MAP and KEEL_OK pass the handle along. */
     void (*answer)(void *user, struct proc *proc, const struct control *reply, int64_t handle);
@@ -154,9 +154,9 @@ struct agent {
     struct repairs repairs;
     struct ranks ranks;
     struct segment_book segments;
-    uint64_t now;       /* of this round of the owner's loop */
-    uint64_t acks_at;   /* when to say next for which nodes operations wait */
-    bool broken;        /* agent_break was called */
+    uint64_t now;             /* of this round of the owner's loop */
+    uint64_t acks_at;         /* when to say next for which nodes operations wait */
+    bool broken;              /* agent_break was called */
     struct event_batch batch; /* what agent_poll works on */
 };
 
@@ -177,7 +177,8 @@ struct agent_config {
 /* The agent's memory is the caller's. On an error what was made is freed by agent_fini. */
 keel_status agent_init(struct agent *a, const struct agent_config *config);
 void agent_fini(struct agent *a);
-/* Where the other nodes are; after all are known, before anything else. One that joins: before the view in which it is born. */
+/* Where the other nodes are; after all are known, before anything else. One that joins: before the view in which it
+ * is born. */
 void agent_address(struct agent *a, int node, const struct tp_addr *addr, uint64_t incarnation);
 
 enum { AGENT_POLLS_MAX = 1000 }; /* in a row, whatever still comes in */
@@ -190,11 +191,12 @@ uint64_t agent_deadline(const struct agent *a);
 
 /* For the parts. From here on the agent tells nothing to anybody, and executes nothing. */
 void agent_break(struct agent *a, const char *why);
-/* An event, for the event log: agent_say(a, "refused", J_UINT("count", n), ...). Dropped if it is longer than 500 bytes. */
+/* An event, for the event log: agent_say(a, "refused", J_UINT("count", n), ...). Dropped if it is longer than 500
+ * bytes. */
 void agent_say_members(struct agent *a, const char *name, const struct json_member *m, size_t count);
 #define agent_say(a, name, ...) agent_say_members(a, name, J_ALL(__VA_ARGS__))
-/* Send on a connection of a rank. If it gets nothing for want of memory its connection breaks, so that it connects again and
- * asks again. */
+/* Send on a connection of a rank. If it gets nothing for want of memory its connection breaks, so that it connects
+ * again and asks again. */
 void agent_answer(struct conn *c, const struct wire *w, const void *body);
 /* The connection is closed; what it was writing stays known. */
 void agent_close_conn(struct agent *a, struct conn *c);
@@ -210,9 +212,11 @@ uint64_t agent_tell_from_store(struct agent *a, int node, struct wire *w, const 
 uint64_t agent_position(const struct agent *a, int node);
 /* The node has processed everything up to the position, or is declared dead. */
 bool agent_acked(const struct agent *a, int node, uint64_t position);
-/* Do operations wait here for that node: an acknowledgement, its word about a strong get, bytes that may be torn here? */
+/* Do operations wait here for that node: an acknowledgement, its word about a strong get, bytes that may be torn
+ * here? */
 bool agent_waits_for(const struct agent *a, int node);
-/* A view is being made: one is believed dead and not declared yet, or this node has prepared and does not know the end. */
+/* A view is being made: one is believed dead and not declared yet, or this node has prepared and does not know the
+ * end. */
 bool agent_makes_view(const struct agent *a);
 
 static inline int agent_copysets(const struct agent *a)

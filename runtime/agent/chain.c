@@ -67,7 +67,8 @@ void chain_send(struct agent *a, int copyset, const struct wire *w, const void *
     chain_mark(a, copyset, mark);
 }
 
-/* The first node of the mark passes on what it gets: has it said that it did? living: but for nodes that it does not wait for. */
+/* The first node of the mark passes on what it gets: has it said that it did? living: but for nodes that it does not
+ * wait for. */
 static bool is_relayed(const struct agent *a, const struct chain_mark *m, bool living)
 {
     const struct relays_of *first = &a->relays.of[m->node[0]];

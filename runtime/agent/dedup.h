@@ -2,12 +2,13 @@
  *
  * An operation outside a task is (origin's life, lane, number). A rank has at most one operation in flight in a
  * lane, and numbers them; so the last one of each lane, with the value it returned, decides every retry, however many
- * lanes (threads) go on meanwhile. A lower number can only be an echo: its origin has its answer, and it is never executed.
+ * lanes (threads) go on meanwhile. A lower number can only be an echo: its origin has its answer, and it is never
+ * executed.
  *
  * An operation in a task is (task, round, step), whatever process runs it. The steps of a task towards one copyset are
  * counted from 0 without gaps; the next step is executed, a lower one is known, a higher one came too early (its
- * predecessor was lost on the way) and must be sent again. A task's record is kept until its pool is a round further and
- * forgotten with the pool. */
+ * predecessor was lost on the way) and must be sent again. A task's record is kept until its pool is a round further
+ * and forgotten with the pool. */
 #ifndef KEEL_AGENT_DEDUP_H
 #define KEEL_AGENT_DEDUP_H
 

@@ -267,8 +267,8 @@ static void record(struct dedup *d, struct life origin, const struct msg_identit
         dedup_record(d, origin, id->lane, id->number, value);
 }
 
-/* The last copy has it when all have; and it is nearer to the origin, if that is on its node. Not while a copy is filled: that
- * gets what we do beside the chain. */
+/* The last copy has it when all have; and it is nearer to the origin, if that is on its node. Not while a copy is
+ * filled: that gets what we do beside the chain. */
 static bool is_answered_there(const struct agent *a, const struct target *t)
 {
     const struct view_copyset *g = t->g;
@@ -397,8 +397,8 @@ static void intent_over(struct agent *a, struct conn *c, const struct msg_intent
     agent_answer(c, &reply, NULL);
 }
 
-/* A note of a remote write that follows on this connection, or that every copy has it. One of bytes that are not here can be
- * followed by no write, nor one of an older generation. */
+/* A note of a remote write that follows on this connection, or that every copy has it. One of bytes that are not here
+ * can be followed by no write, nor one of an older generation. */
 static void intent(struct agent *a, struct conn *c, const struct wire *w)
 {
     struct msg_intent m;
@@ -496,8 +496,8 @@ static bool is_well_formed(const struct agent *a, struct target *t)
     }
 }
 
-/* It is of before something that its rank has given up, and perhaps just that: what it writes from now on must not be overtaken. What it has
- * not given up it sends again. */
+/* It is of before something that its rank has given up, and perhaps just that: what it writes from now on must not be
+ * overtaken. What it has not given up it sends again. */
 static bool is_given_up(const struct agent *a, const struct target *t)
 {
     const struct msg_request *r = &t->request;
@@ -538,14 +538,15 @@ static bool find_target(struct agent *a, struct target *t)
     return true;
 }
 
-/* The primary's copy; or another one of equals, for who does not reach the primary. A strong get is the primary's to answer. */
+/* The primary's copy; or another one of equals, for who does not reach the primary. A strong get is the primary's to
+ * answer. */
 static bool may_read(const struct agent *a, const struct target *t, bool strong)
 {
     return t->w->type == WIRE_GET && !strong && t->g->mode == COPYSET_DIRECT && view_copy_at(t->g, a->self) >= 0;
 }
 
-/* By way of memory of our own, or the transport's: it copies as it likes, and may tear words that a process of this node, or another copy's
- * message, is storing. */
+/* By way of memory of our own, or the transport's: it copies as it likes, and may tear words that a process of this
+ * node, or another copy's message, is storing. */
 static void get(struct agent *a, const struct target *t)
 {
     struct msg_get get;
@@ -622,7 +623,8 @@ void execute_request(struct agent *a, struct conn *c, const struct wire *w, cons
 
 /* ---- forwards ---- */
 
-/* Its bytes are older than what is here: stored again, they would be all that is left if what follows them never comes. */
+/* Its bytes are older than what is here: stored again, they would be all that is left if what follows them never
+ * comes. */
 static bool is_known(const struct agent *a, int copyset, const struct msg_forward *f)
 {
     return f->again && (int32_t)(f->number - a->forwards[copyset]) <= 0;

@@ -16,11 +16,11 @@ void execute_forwarded(struct agent *a, int from, const struct wire *w, const vo
 /* The connection is gone: nothing refers to it any more. */
 void execute_forget(struct agent *a, struct conn *c);
 
-/* No forward to a live node is unacknowledged: nothing of this node's doing is still on its way. A node that is believed
- * dead is not waited for: the view being prepared may be one that was proposed before its death was found, and the next one,
- * which declares it, cannot be proposed before this one is decided. What waits for its acknowledgement goes on waiting, so no
- * operation completes that it may not have; and it does not become a primary meanwhile, for a primary that hands over has
- * executed nothing since it asked for that (repair.h). */
+/* No forward to a live node is unacknowledged: nothing of this node's doing is still on its way. A node that is
+ * believed dead is not waited for: the view being prepared may be one that was proposed before its death was found, and
+ * the next one, which declares it, cannot be proposed before this one is decided. What waits for its acknowledgement
+ * goes on waiting, so no operation completes that it may not have; and it does not become a primary meanwhile, for a
+ * primary that hands over has executed nothing since it asked for that (repair.h). */
 bool execute_drained(const struct agent *a);
 void execute_freeze(struct agent *a);
 /* A view was committed: answers that waited for the dead go out, stashed requests are executed. */

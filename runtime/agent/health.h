@@ -1,6 +1,6 @@
-/* What ranks may know of nodes, of links and of each other's processes: kept on the view page, and looked at anew when one of
- * them asks (CONTROL_STATUS). Whoever asks says when it did; an answer carries that time, so it is never older than the
- * question. */
+/* What ranks may know of nodes, of links and of each other's processes: kept on the view page, and looked at anew when
+ * one of them asks (CONTROL_STATUS). Whoever asks says when it did; an answer carries that time, so it is never older
+ * than the question. */
 #ifndef KEEL_AGENT_HEALTH_H
 #define KEEL_AGENT_HEALTH_H
 

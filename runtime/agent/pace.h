@@ -1,12 +1,13 @@
-/* How much of a stream that fills a copy may be on its way: as much as keeps the way busy, and little more, for operations of ranks
- * wait behind it at the other agent. Pure.
+/* How much of a stream that fills a copy may be on its way: as much as keeps the way busy, and little more, for
+ * operations of ranks wait behind it at the other agent. Pure.
  *
- * What decides is how many blocks wait somewhere instead of being worked on. A block takes `short_ns` from being sent to being acknowledged
- * when only PACE_MIN are on their way (found out in the first PACE_BASE blocks, and anew every PACE_ANEW_NS); of a window of W blocks that take
- * `time` each, W * (1 - short/time) wait. Fewer than PACE_LOW: one more may be on its way. More than PACE_HIGH: fewer by half of those. All times
- * are means, so that it does not matter by how much they vary: where ranks and agents share processors some blocks take many times as long
- * as others, however few are on their way, and to wait for those would leave the way idle. A `short_ns` that is found to be twice what blocks take
- * with more on their way had such blocks in it. */
+ * What decides is how many blocks wait somewhere instead of being worked on. A block takes `short_ns` from being sent
+ * to being acknowledged when only PACE_MIN are on their way (found out in the first PACE_BASE blocks, and anew every
+ * PACE_ANEW_NS); of a window of W blocks that take `time` each, W * (1 - short/time) wait. Fewer than PACE_LOW: one
+ * more may be on its way. More than PACE_HIGH: fewer by half of those. All times are means, so that it does not matter
+ * by how much they vary: where ranks and agents share processors some blocks take many times as long as others, however
+ * few are on their way, and to wait for those would leave the way idle. A `short_ns` that is found to be twice what
+ * blocks take with more on their way had such blocks in it. */
 #ifndef KEEL_AGENT_PACE_H
 #define KEEL_AGENT_PACE_H
 

@@ -179,8 +179,8 @@ static keel_status send_some(const struct peer *peer, const struct peer_message 
     return tp_send(peer->out.ep, frame, len, NULL, 0, NULL);
 }
 
-/* What the transport does not take leaves a gap, which only a new connection closes: on it all that is not acknowledged goes
- * out again. */
+/* What the transport does not take leaves a gap, which only a new connection closes: on it all that is not acknowledged
+ * goes out again. */
 static void flush(struct peer *peer)
 {
     while (peer->unsent && peer->out.state == WAY_UP) {

@@ -1,7 +1,8 @@
-/* Reliable streams between agents. peer_send puts a message into the stream to a node; peers_tick sends what has come together
- * since, small messages in one of the transport's. A message arrives once, in order, as long as both agents live, whatever happens to connections: messages are kept until acknowledged and sent again on a new
- * connection. An acknowledgement means that the receiver has processed the message. Each direction has a connection of its
- * own, made by the sender; acknowledgements come back on it.
+/* Reliable streams between agents. peer_send puts a message into the stream to a node; peers_tick sends what has come
+ * together since, small messages in one of the transport's. A message arrives once, in order, as long as both agents
+ * live, whatever happens to connections: messages are kept until acknowledged and sent again on a new connection. An
+ * acknowledgement means that the receiver has processed the message. Each direction has a connection of its own, made
+ * by the sender; acknowledgements come back on it.
  *
  * A message carries the epoch of its sender's view, and is processed when the receiver's view is that or a later one:
  * what comes before waits, and with it what follows in the stream. */
@@ -68,13 +69,13 @@ enum peer_sent { PEER_SENT, PEER_IS_DEAD, PEER_NO_MEMORY };
 
 /* Append to the stream. w->seq and w->epoch are set here. */
 enum peer_sent peer_send(struct peers *p, int node, const struct wire *w, const void *body, uint64_t now);
-/* The same, without a copy of the body: it is sent from where it is, again too if need be, with what stands there then. The bytes stay
- * readable until the message is acknowledged, or let go. */
+/* The same, without a copy of the body: it is sent from where it is, again too if need be, with what stands there then.
+ * The bytes stay readable until the message is acknowledged, or let go. */
 enum peer_sent peer_send_kept(struct peers *p, int node, const struct wire *w, const void *bytes, uint64_t now);
 /* Bytes in this range will not be readable any more: what still needs them goes out with an empty body. */
 void peers_let_go(struct peers *p, const void *from, size_t len);
-/* For ops.receive: nobody waits for the acknowledgement of this message. It is sent with the next one that somebody waits for, when there are
- * PEER_UNHURRIED_MAX such messages, or after PEER_ACK_NS. */
+/* For ops.receive: nobody waits for the acknowledgement of this message. It is sent with the next one that somebody
+ * waits for, when there are PEER_UNHURRIED_MAX such messages, or after PEER_ACK_NS. */
 enum { PEER_UNHURRIED_MAX = 16, PEER_ACK_NS = 100000 };
 void peer_unhurried(struct peers *p, int node);
 /* From now on somebody does. */

@@ -29,8 +29,9 @@ void ranks_fini(struct ranks *ranks);
 
 /* For the owner. A process was started; id is unique and never reused. NULL: out of memory. */
 struct proc *ranks_started(struct agent *a, int id);
-/* The process is this life of its rank from now on. ep: the agent's end of its shared-memory connection, whose user is the returned
- * connection (create it with ranks_conn); intents stay the owner's. *welcome is filled in, for the process. */
+/* The process is this life of its rank from now on. ep: the agent's end of its shared-memory connection, whose user is
+ * the returned connection (create it with ranks_conn); intents stay the owner's. *welcome is filled in, for the
+ * process. */
 struct conn *ranks_conn(struct agent *a, struct proc *proc);
 void ranks_welcome(struct agent *a, struct proc *proc, struct life life, struct tp_ep *ep, struct intent_page *intents,
                    struct control_welcome *welcome);
@@ -39,8 +40,9 @@ void ranks_control(struct agent *a, struct proc *proc, const struct control *r);
 /* The process ended: by exit with code, or by signal (0 if none; base/signals.h: SIGNAL_HIDDEN). Its last requests were
  * handed in before. */
 void ranks_exited(struct agent *a, struct proc *proc, int code, int signal);
-/* The rank, whose life this node runs, is to go on elsewhere: its process ends, and its next life begins on node `to`. order is the move's number in a plan. False: it is not here, ends already, is on its way, or cannot move; or
- * that node is dead. Deaths meanwhile are dealt with as ever. */
+/* The rank, whose life this node runs, is to go on elsewhere: its process ends, and its next life begins on node `to`.
+ * order is the move's number in a plan. False: it is not here, ends already, is on its way, or cannot move; or that
+ * node is dead. Deaths meanwhile are dealt with as ever. */
 bool ranks_release(struct agent *a, struct life life, int to, uint32_t order);
 /* The process ended because it was released: in place of ranks_exited. */
 void ranks_moved(struct agent *a, struct proc *proc);

@@ -109,8 +109,8 @@ void recover_bear(struct agent *a, const struct view_event *events, int n)
         }
 }
 
-/* Everything that has arrived is handled before connections are cut: a remote write may have taken effect inside the provider
- * whose announcement is still to be looked at. */
+/* Everything that has arrived is handled before connections are cut: a remote write may have taken effect inside the
+ * provider whose announcement is still to be looked at. */
 void recover_hand_in(struct agent *a)
 {
     for (int i = 0; i < AGENT_POLLS_MAX && agent_poll(a, a->shm) > 0; i++)
@@ -119,8 +119,8 @@ void recover_hand_in(struct agent *a)
         ;
 }
 
-/* From here to the commit nothing completes under a route that names what is cut off: a frozen node that wakes may still
- * serve reads, and the first nodes to commit may have written elsewhere by then. */
+/* From here to the commit nothing completes under a route that names what is cut off: a frozen node that wakes may
+ * still serve reads, and the first nodes to commit may have written elsewhere by then. */
 static void hide_routes(struct agent *a)
 {
     for (int copyset = 0; copyset < agent_copysets(a); copyset++) {

@@ -1,13 +1,14 @@
 /* An agent at a view change: fence, then apply, then resume.
  *
- *   prepare    what the events declare dead is cut off (guarantee G6), and nothing completes any more under a route that
+ *   prepare    what the events declare dead is cut off (guarantee G6), and nothing completes any more under a route
+ *              that
  *              names it; the primaries of this node stop executing and the barrier stops opening; when all that was
  *              forwarded has arrived, the agent answers
  *   commit     the view is applied and shown to the ranks; execution goes on
  *   settled    all agents show the view to their ranks: copies are made equal again (repair.h), ranks join
  *
- * Whoever calls recover_prepare first hands in all messages that have arrived (agent_poll until it gives 0): what a dead
- * writer has announced must be known before its connection is dropped, for its writes may have taken effect. */
+ * Whoever calls recover_prepare first hands in all messages that have arrived (agent_poll until it gives 0): what a
+ * dead writer has announced must be known before its connection is dropped, for its writes may have taken effect. */
 #ifndef KEEL_AGENT_RECOVER_H
 #define KEEL_AGENT_RECOVER_H
 

@@ -18,8 +18,8 @@ struct commit {
     bool was_whole;              /* nothing was being made equal, and nobody dies in this one */
 };
 
-/* One step. The order of the table is the protocol: `why` says what the step may not come before, and what may not come before it,
- * and tests/unit/data/test_commit_order.c holds that. */
+/* One step. The order of the table is the protocol: `why` says what the step may not come before, and what may not come
+ * before it, and tests/unit/data/test_commit_order.c holds that. */
 struct commit_step {
     const char *name;
     void (*run)(struct agent *a, struct commit *c);

@@ -108,7 +108,8 @@ static const char *reason(const struct agent *a, const struct redundancy *now, c
     return out;
 }
 
-/* Once nothing is being made equal any more, the lowest live node says what there is: all copies, or what is missing. */
+/* Once nothing is being made equal any more, the lowest live node says what there is: all copies, or what is
+ * missing. */
 void tell_redundancy(struct agent *a, bool was_whole)
 {
     int lowest = 0;

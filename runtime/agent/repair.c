@@ -117,8 +117,8 @@ bool repair_step(struct agent *a)
     bool moved = false;
     if (a->recovery.frozen)
         return false; /* what is sent now would only be sent again */
-    /* What ranks ask for waits for a round of the loop, so it has one block: after one that came none goes. Not twice in a row: who is sent one
-     * each round would send none. */
+    /* What ranks ask for waits for a round of the loop, so it has one block: after one that came none goes. Not twice
+     * in a row: who is sent one each round would send none. */
     a->repairs.block_rests = a->repairs.block_came && !a->repairs.block_rests;
     a->repairs.block_came = false;
     for (int copyset = 0; copyset < agent_copysets(a); copyset++)

@@ -4,10 +4,13 @@
  * primary, and what it wrote directly before is in all copies or not complete) in these steps:
  *
  *   GATHER   every other whole copy tells the primary which patches a dead writer may have left unequal there
- *   FETCH    where the primary's own copy may be torn, the bytes of a copy that is whole there come first. Until then the
- *            copyset executes nothing and answers no get. Where a process that lives is storing into it, copies that are filled have
+ *   FETCH    where the primary's own copy may be torn, the bytes of a copy that is whole there come first. Until then
+ *            the
+ *            copyset executes nothing and answers no get. Where a process that lives is storing into it, copies that
+ *            are filled have
  *            these bytes from another one, in this step
- *   SPREAD   the primary's bytes of every such patch go to the other copies; new copies are filled: what is remembered of
+ *   SPREAD   the primary's bytes of every such patch go to the other copies; new copies are filled: what is remembered
+ *            of
  *            operations, then all bytes, in one stream with the operations that are executed meanwhile
  *   DONE     all of it is acknowledged: VIEW_RESTORED was submitted. If the view that follows makes another copy the
  *            primary, this one executes nothing from here on
@@ -67,6 +70,7 @@ bool repair_waits_for(const struct agent *a, int node);
 bool repair_goes_on_with(const struct agent *a, int node);
 /* Remember a patch of a writer that is dead, or gave up. */
 void repair_add_doubt(struct agent *a, struct life writer, const struct patch *patch);
-/* The writer says (WIRE_INTENT, no bytes) that all copies have its put: no doubt about it that was not committed yet stays. */
+/* The writer says (WIRE_INTENT, no bytes) that all copies have its put: no doubt about it that was not committed yet
+ * stays. */
 void repair_forget_doubt(struct repairs *repairs, struct life writer, const struct msg_intent *m);
 #endif

@@ -50,8 +50,8 @@ static bool is_outdated(const struct repair *r, const struct claim *c)
     return false;
 }
 
-/* A patch with the rest of its words: what is moved in a repair are whole ones, or half of a put that is under way there would be
- * moved, and half not. */
+/* A patch with the rest of its words: what is moved in a repair are whole ones, or half of a put that is under way
+ * there would be moved, and half not. */
 static struct patch in_words(const struct patch *p)
 {
     struct patch words = *p;
@@ -61,8 +61,8 @@ static struct patch in_words(const struct patch *p)
     return words;
 }
 
-/* A copy in which nothing tears the bytes, 0: none. The writer lets one copy at a time be torn, the one that it came to last: any
- * other one is whole. */
+/* A copy in which nothing tears the bytes, 0: none. The writer lets one copy at a time be torn, the one that it came to
+ * last: any other one is whole. */
 static int untorn_copy(const struct repair *r, const struct view_copyset *g, const struct patch *p)
 {
     bool torn[COPIES_MAX] = {true};
@@ -78,7 +78,8 @@ static int untorn_copy(const struct repair *r, const struct view_copyset *g, con
     return 0;
 }
 
-/* Where the claim's bytes are whole, and which bytes to take from there: the rest of their words, too, if that is as whole. */
+/* Where the claim's bytes are whole, and which bytes to take from there: the rest of their words, too, if that is as
+ * whole. */
 int claim_whole_copy(const struct repair *r, const struct view_copyset *g, const struct claim *c, struct patch *bytes)
 {
     *bytes = in_words(&c->patch);
@@ -100,8 +101,8 @@ bool claim_must_fetch(const struct repair *r, const struct claim *c)
     return !c->living && c->copy == 0 && c->patch.torn && !went_on(r, c);
 }
 
-/* A process of this node that lives may stand still in the middle of these bytes, here. A copy that is filled gets them from another
- * one, where they are whole; they are not stored here, where the process may go on at any moment. */
+/* A process of this node that lives may stand still in the middle of these bytes, here. A copy that is filled gets them
+ * from another one, where they are whole; they are not stored here, where the process may go on at any moment. */
 int claim_copy_around(const struct repair *r, const struct view_copyset *g, const struct claim *c, struct patch *bytes)
 {
     *bytes = in_words(&c->patch);
@@ -139,7 +140,8 @@ bool claim_goes_around(const struct repair *r, struct fill *f, uint64_t *end)
     return true;
 }
 
-/* The primary of the copyset gets it of another copy's node, and the generation is this one: that copy's place. Else -1. */
+/* The primary of the copyset gets it of another copy's node, and the generation is this one: that copy's place. Else
+ * -1. */
 static int place_of(const struct agent *a, int copyset, uint64_t generation, int from)
 {
     const struct view_copyset *g = &a->view.copyset[copyset];

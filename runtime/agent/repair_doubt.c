@@ -89,8 +89,8 @@ void doubt_forget_torn(struct agent *a, int copyset)
                 c->note[i].torn = false;
 }
 
-/* Doubts, and what living writers may have torn. What they wrote remotely is cut off (recover.c) and treated like a dead writer's:
- * a copy that is torn must not be where others are filled from. */
+/* Doubts, and what living writers may have torn. What they wrote remotely is cut off (recover.c) and treated like a
+ * dead writer's: a copy that is torn must not be where others are filled from. */
 void doubt_for_each(struct agent *a, int copyset, doubt_knows *know)
 {
     struct patch patch;

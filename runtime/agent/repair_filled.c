@@ -5,8 +5,8 @@
 #include "runtime/base/fault.h"
 #include "runtime/wire/snap.h"
 
-/* What of it is lost says the primary. A segment that was being allocated when the last copy died may have been known here and not
- * there: then it begins anew with all other contents, and is not lost. */
+/* What of it is lost says the primary. A segment that was being allocated when the last copy died may have been known
+ * here and not there: then it begins anew with all other contents, and is not lost. */
 static void snap_begin(struct agent *a, int copyset)
 {
     FAULT_POINT("push.snapshot_begun");
@@ -66,7 +66,8 @@ bool repair_is_filled(const struct agent *a, int copyset)
     return at >= 0 && a->repairs.of[copyset].filled == g->copy[at].placed + 1;
 }
 
-/* It counts as whole when it says that it is, not when everything has come: for some of that there may have been no memory. */
+/* It counts as whole when it says that it is, not when everything has come: for some of that there may have been no
+ * memory. */
 static void snap_end(struct agent *a, int copyset, const struct msg_snap *snap)
 {
     struct wire here;

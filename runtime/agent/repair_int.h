@@ -1,7 +1,8 @@
 /* Between the rooms of a repair:
  *   repair.c         from view to view: the phases of each copyset, and who gets which message
  *   repair_doubt.c   what a copy doubt_knows of patches that may be unequal
- *   repair_claim.c   what the primary doubt_knows of them, of all copies: where one may be torn, and where whole bytes are
+ *   repair_claim.c   what the primary doubt_knows of them, of all copies: where one may be torn, and where whole bytes
+ *                    are
  *   repair_patch.c   their bytes, on their way between copies: FETCH and SPREAD
  *   repair_fill.c    the primary fills a copy
  *   repair_filled.c  a copy is filled */
@@ -98,7 +99,8 @@ int claim_whole_copy(const struct repair *r, const struct view_copyset *g, const
 int claim_copy_around(const struct repair *r, const struct view_copyset *g, const struct claim *c, struct patch *bytes);
 /* What the others get of it. */
 struct patch claim_to_spread(const struct repair *r, const struct claim *c);
-/* The next block to fill ends before what the copy has from another one; false: it would begin in it, and is behind it now. */
+/* The next block to fill ends before what the copy has from another one; false: it would begin in it, and is behind
+ * it now. */
 bool claim_goes_around(const struct repair *r, struct fill *f, uint64_t *end);
 
 /* repair_patch.c. Of the claim at r->at; false when a window is full. */

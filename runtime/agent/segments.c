@@ -328,7 +328,8 @@ static void forget(struct agent *a, uint32_t seg, uint64_t instance, keel_status
     health_stakes(a);
 }
 
-/* Each node whose ranks free it says so. When everybody has heard it, it counts as done, and who joins where it is done finds it so. */
+/* Each node whose ranks free it says so. When everybody has heard it, it counts as done, and who joins where it is
+ * done finds it so. */
 static void tell_freed(struct agent *a, const struct control *r)
 {
     struct wire w;
@@ -361,7 +362,8 @@ void segments_free(struct agent *a, struct proc *proc, const struct control *r)
     segments_acked(a);
 }
 
-/* Who was born in a view that the sender did not know yet has not heard it, and may not hear it if the sender dies now. */
+/* Who was born in a view that the sender did not know yet has not heard it, and may not hear it if the sender dies
+ * now. */
 static void pass_on(struct agent *a, const struct wire *w)
 {
     for (int node = a->view.nodes + a->view.spares; node < a->view.next_id; node++)
@@ -423,8 +425,8 @@ static void tell_it_was_freed(struct agent *a, int node, uint32_t seg, uint64_t 
     a->segments.freed.told[node] = agent_position(a, node);
 }
 
-/* All that is known here, in the order in which it was heard of, so numbers ascend: whoever sends to it something about a segment has told it of
- * that before. */
+/* All that is known here, in the order in which it was heard of, so numbers ascend: whoever sends to it something about
+ * a segment has told it of that before. */
 static void introduce(struct agent *a, int node)
 {
     for (struct store_segment *s = a->store.first; s; s = s->next) {

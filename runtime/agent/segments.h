@@ -1,5 +1,5 @@
-/* Which segments exist, and who knows of them. A rank's agent makes its own copies, tells all other agents, and answers the
- * rank when all have theirs: when the ranks have agreed on it every copy is there. */
+/* Which segments exist, and who knows of them. A rank's agent makes its own copies, tells all other agents, and answers
+ * the rank when all have theirs: when the ranks have agreed on it every copy is there. */
 #ifndef KEEL_AGENT_SEGMENTS_H
 #define KEEL_AGENT_SEGMENTS_H
 
@@ -59,7 +59,8 @@ void segments_tell(struct agent *a, int node, const struct store_segment *s);
 void segments_acked(struct agent *a);
 /* The process waits for nothing any more. */
 void segments_proc_gone(struct agent *a, const struct proc *proc);
-/* There is no memory for a copy that is to be filled here: it is filled elsewhere, if anywhere, and this node keeps what it has. */
+/* There is no memory for a copy that is to be filled here: it is filled elsewhere, if anywhere, and this node keeps
+ * what it has. */
 void segments_decline(struct agent *a);
 /* This node's copies of a segment for the copysets it holds in the current view. */
 keel_status segments_make_copies(struct agent *a, struct store_segment *s);

@@ -1,5 +1,5 @@
-/* Messages that are kept in the order in which they came: what cannot be executed yet (execute.h), what is for a process
- * that is still to come (parcels.h). */
+/* Messages that are kept in the order in which they came: what cannot be executed yet (execute.h), what is for a
+ * process that is still to come (parcels.h). */
 #ifndef KEEL_AGENT_STASH_H
 #define KEEL_AGENT_STASH_H
 

@@ -1,5 +1,5 @@
-/* The node's part of the global memory: its copies of slots' parts of segments, each a piece of memory that the owner can
- * pass to its ranks, registered with the transport under the generation of its copyset's route. */
+/* The node's part of the global memory: its copies of slots' parts of segments, each a piece of memory that the owner
+ * can pass to its ranks, registered with the transport under the generation of its copyset's route. */
 #ifndef KEEL_AGENT_STORE_H
 #define KEEL_AGENT_STORE_H
 
@@ -68,7 +68,8 @@ bool store_was_freed(const struct store *s, uint32_t seg);
 keel_status store_make(struct store *s, struct store_segment *g, int slot, uint64_t generation);
 /* From now on the copy is reachable under this generation only. */
 keel_status store_rekey(struct store *s, struct store_segment *g, int slot, uint64_t generation);
-/* Bytes of a copy that is being made: nobody reads it yet. The range lies within the copy. Not KEEL_OK: there is no memory for them. */
+/* Bytes of a copy that is being made: nobody reads it yet. The range lies within the copy. Not KEEL_OK: there is no
+ * memory for them. */
 keel_status store_fill(struct store *s, const struct store_copy *c, uint64_t offset, const void *from, size_t bytes);
 void store_mark_lost(struct store *s, struct store_segment *g, int slot);
 void store_drop(struct store *s, struct store_segment *g, int slot);

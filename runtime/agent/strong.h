@@ -1,13 +1,13 @@
 /* Strong gets: what they return is never taken back, whatever dies (docs/protocols/replication.md, R12).
  *
- * A direct put reaches the copies one by one, so the primary may hold bytes that no other copy has, and that its death takes
- * back. For a strong get the primary therefore sends its bytes down the chain, in the stream of what it executes, and every
- * whole copy says which aligned words differ from its own. Words that are the same everywhere are answered as they are; the
- * others are read and compared again, until they are, the copyset changes (the origin asks again), or the origin gives
- * up.
+ * A direct put reaches the copies one by one, so the primary may hold bytes that no other copy has, and that its death
+ * takes back. For a strong get the primary therefore sends its bytes down the chain, in the stream of what it executes,
+ * and every whole copy says which aligned words differ from its own. Words that are the same everywhere are answered as
+ * they are; the others are read and compared again, until they are, the copyset changes (the origin asks again), or the
+ * origin gives up.
  *
- * What the primary executes is in the stream before the question that follows it, so accumulates and atomics never make a
- * strong get wait for long, however many there are; only a direct put that is under way does. */
+ * What the primary executes is in the stream before the question that follows it, so accumulates and atomics never make
+ * a strong get wait for long, however many there are; only a direct put that is under way does. */
 #ifndef KEEL_AGENT_STRONG_H
 #define KEEL_AGENT_STRONG_H
 

@@ -1,8 +1,8 @@
 /* Giving the processor away while there is much to do that nobody waits for. Pure.
  *
- * Whoever fills a copy gives it away after each round: a rank that waits for an answer, or the agent that must give it, may have
- * none. But a processor that was given to somebody who computes comes back only after some milliseconds: so who gets it back uses it for
- * as long as it was away. */
+ * Whoever fills a copy gives it away after each round: a rank that waits for an answer, or the agent that must give it,
+ * may have none. But a processor that was given to somebody who computes comes back only after some milliseconds: so
+ * who gets it back uses it for as long as it was away. */
 #ifndef KEEL_AGENT_TURNS_H
 #define KEEL_AGENT_TURNS_H
 

@@ -1,7 +1,7 @@
-/* An audit: are the copies of all segments equal, byte by byte? One agent asks the nodes of each part's copies for hashes,
- * block by block, at a moment that is meant to be quiet. Blocks that differ are asked for again, for a while: if a copy changes
- * meanwhile, or the copyset is being made equal, the block is called busy, which says nothing about it; if all stay as
- * they are, that is a difference, and its first byte is looked for. */
+/* An audit: are the copies of all segments equal, byte by byte? One agent asks the nodes of each part's copies for
+ * hashes, block by block, at a moment that is meant to be quiet. Blocks that differ are asked for again, for a while:
+ * if a copy changes meanwhile, or the copyset is being made equal, the block is called busy, which says nothing about
+ * it; if all stay as they are, that is a difference, and its first byte is looked for. */
 #ifndef KEEL_AGENT_VERIFY_H
 #define KEEL_AGENT_VERIFY_H
 

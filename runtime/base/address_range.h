@@ -1,4 +1,5 @@
-/* Addresses that each process of a job keeps free for the parts of segments: the same in all of them, so one word of the job's settings. */
+/* Addresses that each process of a job keeps free for the parts of segments: the same in all of them, so one word of
+ * the job's settings. */
 #ifndef KEEL_BASE_ADDRESS_RANGE_H
 #define KEEL_BASE_ADDRESS_RANGE_H
 
@@ -14,7 +15,8 @@ struct address_range {
 
 /* "small", or BASE,BYTES: numbers as in C, the bytes also with K, M, G or T behind. */
 bool address_range_parse(const char *text, struct address_range *out);
-/* 32 GiB, low enough for a tool that keeps an account of each piece of a process's memory, also of what is only kept free. */
+/* 32 GiB, low enough for a tool that keeps an account of each piece of a process's memory, also of what is only kept
+ * free. */
 struct address_range address_range_small(void);
 /* Does such a command line say that valgrind runs the program? It cannot hold the usual range. */
 bool address_range_will_be_watched(char *const *argv);

@@ -1,5 +1,5 @@
-/* What a process that keelrun did not start and the agent that it starts say to each other (docs/protocols/launch.md, "Without
- * keelrun"). Both are of one machine and one version: structs, a packet each. */
+/* What a process that keelrun did not start and the agent that it starts say to each other (docs/protocols/launch.md,
+ * "Without keelrun"). Both are of one machine and one version: structs, a packet each. */
 #ifndef KEEL_BASE_BOOTSTRAP_H
 #define KEEL_BASE_BOOTSTRAP_H
 
@@ -28,15 +28,15 @@ struct bootstrap_job {
     char program[256];
 };
 
-/* The agent's only packet; back come those of all nodes, in their order, and with the last one the job starts. Until then the end of
- * the channel is that of the agent. */
+/* The agent's only packet; back come those of all nodes, in their order, and with the last one the job starts. Until
+ * then the end of the channel is that of the agent. */
 struct bootstrap_ready {
     int32_t failed;            /* text says why */
     char text[BOOTSTRAP_TEXT]; /* else it is for the other agents */
 };
 
-/* A rank's packet, with a descriptor: the agent's end of a stream pair which it holds as long as it lives, so that the kernel ends a rank
- * whose agent has died. A rank writes its exit code there as an int32_t, the last one counts. */
+/* A rank's packet, with a descriptor: the agent's end of a stream pair which it holds as long as it lives, so that the
+ * kernel ends a rank whose agent has died. A rank writes its exit code there as an int32_t, the last one counts. */
 struct bootstrap_rank {
     int32_t rank;
 };

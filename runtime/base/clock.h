@@ -1,4 +1,5 @@
-/* Monotonic time in nanoseconds. Only this file and the event loops read a clock: protocol code gets `now` as an argument. */
+/* Monotonic time in nanoseconds. Only this file and the event loops read a clock: protocol code gets `now` as an
+ * argument. */
 #ifndef KEEL_BASE_CLOCK_H
 #define KEEL_BASE_CLOCK_H
 #include <stdint.h>

@@ -13,8 +13,8 @@
 
 /* Set by fault_init before other threads exist, then only read. */
 extern int fault_armed;
-/* If it is set (and fault_armed is not 0) it gets the points instead: the simulation of the whole system kills, freezes and
- * interrupts its processes there. */
+/* If it is set (and fault_armed is not 0) it gets the points instead: the simulation of the whole system kills, freezes
+ * and interrupts its processes there. */
 extern void (*fault_hook)(const char *name);
 
 #define FAULT_POINT(name)                                                                                              \
@@ -23,8 +23,8 @@ extern void (*fault_hook)(const char *name);
             fault_pass(name);                                                                                          \
     } while (0)
 
-/* Read KEEL_FAULT. rank is -1 in an agent, node the number that the process was started with, -1 in keelrun. Only the first call
- * counts. A malformed specification is said on stderr and ignored. */
+/* Read KEEL_FAULT. rank is -1 in an agent, node the number that the process was started with, -1 in keelrun. Only the
+ * first call counts. A malformed specification is said on stderr and ignored. */
 void fault_init(int node, int rank, unsigned life);
 /* Any thread. */
 void fault_pass(const char *name);

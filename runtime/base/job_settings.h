@@ -1,5 +1,6 @@
-/* What the user asks of a job that each of its agents must know. keelrun's command line fills it in, the job's description carries it
- * (pm/wire/settings.h), and the parts of an agent are made with it: nothing of it is named or numbered a second time on the way. */
+/* What the user asks of a job that each of its agents must know. keelrun's command line fills it in, the job's
+ * description carries it (pm/wire/settings.h), and the parts of an agent are made with it: nothing of it is named or
+ * numbered a second time on the way. */
 #ifndef KEEL_BASE_JOB_SETTINGS_H
 #define KEEL_BASE_JOB_SETTINGS_H
 
@@ -48,8 +49,8 @@ struct job_settings {
     int ranks;      /* world size */
     int *rank_node; /* [ranks] where each starts */
     enum view_policy on_failure;
-    bool
-        degrade_asked; /* VIEW_DEGRADE by the user, not as the default without spares: a rank that dies of its own fault is no failure */
+    /* VIEW_DEGRADE by the user, not as the default without spares: a rank that dies of its own fault is no failure */
+    bool degrade_asked;
     bool secure; /* data connections are encrypted and authenticated */
     enum provider_choice provider;
     enum probe_choice probe;
@@ -63,9 +64,9 @@ struct job_settings {
     struct address_range range;
 };
 
-/* The settings of one value, as they travel: member, key, and which values it may have (FLAG: yes or no; CHOICE: an enum, from 0 to the last).
- * Whatever writes, reads or tests settings goes through this list, so that a member with its line here reaches every agent; sizes and arrays are
- * pm/wire/settings.c's. */
+/* The settings of one value, as they travel: member, key, and which values it may have (FLAG: yes or no; CHOICE: an
+ * enum, from 0 to the last). Whatever writes, reads or tests settings goes through this list, so that a member with its
+ * line here reaches every agent; sizes and arrays are pm/wire/settings.c's. */
 #define JOB_SETTINGS_LIST(NUMBER, FLAG, CHOICE)                                                                        \
     CHOICE(on_failure, "on_failure", VIEW_ABORT)                                                                       \
     FLAG(degrade_asked, "degrade_asked")                                                                               \
@@ -85,8 +86,8 @@ static inline int settings_ids(const struct job_settings *s)
     return s->nodes + s->spares + s->room;
 }
 
-/* A rank's first process that is killed before any process of its node has called keel_init ends the job: a program without Keel cannot go on
- * without it. */
+/* A rank's first process that is killed before any process of its node has called keel_init ends the job: a program
+ * without Keel cannot go on without it. */
 static inline bool settings_plain_death_ends(const struct job_settings *s)
 {
     return !s->degrade_asked && s->on_failure != VIEW_ABORT;

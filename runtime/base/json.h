@@ -1,5 +1,5 @@
-/* JSON that is written by hand, into a buffer or a file: events, what agents say of themselves. Commas, quotes and escapes are the writer's matter;
- * what is read, or built as a tree, is jansson's.
+/* JSON that is written by hand, into a buffer or a file: events, what agents say of themselves. Commas, quotes and
+ * escapes are the writer's matter; what is read, or built as a tree, is jansson's.
  *
  *     struct json_writer w = json_into(text, sizeof text);
  *     json_open(&w, NULL, '{');

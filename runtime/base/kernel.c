@@ -111,8 +111,9 @@ bool kernel_close_from(int first, bool by_exec)
 
 /* ---- processes ----
  *
- * Without pidfds the descriptor is the reading end of a pipe. A thread has the other one, and closes it when the process has ended: it waits for a
- * child, and looks at others from time to time. Whose process it is, is known from the number and when it began. */
+ * Without pidfds the descriptor is the reading end of a pipe. A thread has the other one, and closes it when the
+ * process has ended: it waits for a child, and looks at others from time to time. Whose process it is, is known from
+ * the number and when it began. */
 
 struct watched {
     struct watched *next;

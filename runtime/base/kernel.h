@@ -1,5 +1,6 @@
-/* System calls that older kernels do not have (RHEL 8: close_range, pidfd_open, epoll_pwait2), or that a container's filter refuses (EPERM, as old versions of
- * Docker's do): what they do, with and without them. Nothing else of Keel makes a call of a new kernel. */
+/* System calls that older kernels do not have (RHEL 8: close_range, pidfd_open, epoll_pwait2), or that a container's
+ * filter refuses (EPERM, as old versions of Docker's do): what they do, with and without them. Nothing else of Keel
+ * makes a call of a new kernel. */
 #ifndef KEEL_BASE_KERNEL_H
 #define KEEL_BASE_KERNEL_H
 
@@ -14,8 +15,8 @@ int kernel_epoll_wait(int epoll_fd, struct epoll_event *events, int max, uint64_
 /* All descriptors from first on are closed, or closed by exec. Async-signal-safe. False: errno says why. */
 bool kernel_close_from(int first, bool by_exec);
 
-/* A descriptor that is readable when the process has ended, its exit code taken or not. -1: errno says why; ESRCH: there is no such process.
- * Without pidfds a thread of ours waits for it. */
+/* A descriptor that is readable when the process has ended, its exit code taken or not. -1: errno says why; ESRCH:
+ * there is no such process. Without pidfds a thread of ours waits for it. */
 int process_open(pid_t pid);
 /* Has it? Where a thread waits for it the descriptor may say so later. */
 bool process_has_ended(int process);

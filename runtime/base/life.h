@@ -1,5 +1,5 @@
-/* One life of a rank: one process that runs it, from joining to death. What a process has sent, holds or has left behind
- * is told apart by its life, never by the rank alone. Pure; values, no memory. */
+/* One life of a rank: one process that runs it, from joining to death. What a process has sent, holds or has left
+ * behind is told apart by its life, never by the rank alone. Pure; values, no memory. */
 #ifndef KEEL_BASE_LIFE_H
 #define KEEL_BASE_LIFE_H
 

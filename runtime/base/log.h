@@ -13,13 +13,15 @@ enum log_level { LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG, LOG_TRACE };
 
 /* Who speaks, for example "keeld node 2" or "rank 3"; at most 47 bytes are kept. */
 void log_init(const char *who);
-/* One line if KEEL_LOG is set and is no level (it counts as warn then): for the one process of a job that says it for all. */
+/* One line if KEEL_LOG is set and is no level (it counts as warn then): for the one process of a job that says it
+ * for all. */
 void log_check_level(void);
-/* Where lines go instead: for a program whose standard error may stand still while it must not. NULL: to standard error again.
- * From then on log from one thread only. */
+/* Where lines go instead: for a program whose standard error may stand still while it must not. NULL: to standard error
+ * again. From then on log from one thread only. */
 void log_to(void (*write_line)(void *user, const char *line, size_t len), void *user);
-/* From now on an error is not written: the first one's text goes to `first`, others nowhere. For what is going to tell somebody that
- * it failed, and why, in one line of its own. NULL: they are written again. One thread only, as long as that lasts. */
+/* From now on an error is not written: the first one's text goes to `first`, others nowhere. For what is going to tell
+ * somebody that it failed, and why, in one line of its own. NULL: they are written again. One thread only, as long
+ * as that lasts. */
 void log_keep_errors(char *first, size_t size);
 extern int log_threshold;
 void log_write(enum log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -29,8 +31,8 @@ void log_write(enum log_level level, const char *fmt, ...) __attribute__((format
         if ((int)(level) <= log_threshold)                                                                             \
             log_write((level), __VA_ARGS__);                                                                           \
     } while (0)
-/* A warning that somebody else can cause as often as he likes: a few at once, then one in LOG_SOME_S seconds, which says how
- * many were left out. One struct per place. */
+/* A warning that somebody else can cause as often as he likes: a few at once, then one in LOG_SOME_S seconds, which
+ * says how many were left out. One struct per place. */
 enum { LOG_SOME_AT_ONCE = 3, LOG_SOME_S = 10 };
 struct log_some {
     _Atomic uint64_t window; /* number of the period of LOG_SOME_S seconds, from 1 */

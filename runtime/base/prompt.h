@@ -1,6 +1,7 @@
-/* Real-time priority that cannot take the machine. A thread that has it and runs for PROMPT_ALONE_MS without a sleep, for whatever reason
- * (a flood of strangers' datagrams, an error of ours), falls to normal priority, with a line, and is raised again PROMPT_AGAIN_MS later. The
- * kernel counts (RLIMIT_RTTIME, of the whole process) and says it by SIGXCPU; one that a user or a batch system sends does nothing. */
+/* Real-time priority that cannot take the machine. A thread that has it and runs for PROMPT_ALONE_MS without a sleep,
+ * for whatever reason (a flood of strangers' datagrams, an error of ours), falls to normal priority, with a line, and
+ * is raised again PROMPT_AGAIN_MS later. The kernel counts (RLIMIT_RTTIME, of the whole process) and says it by
+ * SIGXCPU; one that a user or a batch system sends does nothing. */
 #ifndef KEEL_BASE_PROMPT_H
 #define KEEL_BASE_PROMPT_H
 

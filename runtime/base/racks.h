@@ -1,7 +1,8 @@
 /* Which hosts fail together, as a user tells it: by a file, or by the hosts' names. Nothing is read or asked but the
  * arguments.
  *
- *   file         HOSTS RACK [SWITCH ...]   a line each; HOSTS as in n07,node[01-16]; RACK is what they share, SWITCH what
+ *   file         HOSTS RACK [SWITCH ...]   a line each; HOSTS as in n07,node[01-16]; RACK is what they share, SWITCH
+ *                what
  *                racks share, from the nearest on, as many in each line; # begins a comment
  *   expression   a POSIX extended regular expression; a host's rack is what its first group matches, or all of it
  *                without a group */

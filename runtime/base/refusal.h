@@ -1,4 +1,5 @@
-/* What the operating system refused, in the line that a user reads: the error, and the limit that was reached, with its value. */
+/* What the operating system refused, in the line that a user reads: the error, and the limit that was reached, with
+ * its value. */
 #ifndef KEEL_BASE_REFUSAL_H
 #define KEEL_BASE_REFUSAL_H
 

@@ -79,7 +79,8 @@ static struct room room_of(const char *root, const struct version *v, const char
     return (struct room){usage < limit ? limit - usage : 0, limit};
 }
 
-/* The group and all that it is in. In a container the path may be one that only the host has: then the mount is the group. */
+/* The group and all that it is in. In a container the path may be one that only the host has: then the mount is the
+ * group. */
 static struct room room_of_groups(const char *root, const struct version *v, const char *group)
 {
     char folder[PATH];

@@ -1,5 +1,6 @@
-/* Arithmetic that is done for others is the same wherever it is done: to the nearest, subnormal numbers as they are, without traps. A thread of the
- * program may have asked its processor for something else (fesetround, -ffast-math, feenableexcept), and its sums would differ from an agent's.
+/* Arithmetic that is done for others is the same wherever it is done: to the nearest, subnormal numbers as they are,
+ * without traps. A thread of the program may have asked its processor for something else (fesetround, -ffast-math,
+ * feenableexcept), and its sums would differ from an agent's.
  *
  *     uint64_t before = rounding_usual();
  *     ... arithmetic in a function that is not inlined here ...

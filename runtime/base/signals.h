@@ -4,8 +4,8 @@
 
 #include <stddef.h>
 
-/* In place of the number of the signal that killed a process: its script has hidden how it ended, and the kernel (before
- * 6.15) does not say. */
+/* In place of the number of the signal that killed a process: its script has hidden how it ended, and the kernel
+ * (before 6.15) does not say. */
 enum { SIGNAL_HIDDEN = -1 };
 
 /* "SIGKILL"; "signal 40" of one that has no name. Returns out, of which 16 bytes are enough. */

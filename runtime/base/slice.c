@@ -5,7 +5,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* The kernel's, as it first was. The C library of Debian 12 has none, and the kernel's header does not go with <sched.h>. */
+/* The kernel's, as it first was. The C library of Debian 12 has none, and the kernel's header does not go with
+ * <sched.h>. */
 struct attributes {
     uint32_t size, policy;
     uint64_t flags;

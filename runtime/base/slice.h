@@ -4,8 +4,9 @@
 
 #include <stdint.h>
 
-/* This thread asks for turns of so many nanoseconds (0.1 to 100 ms): short ones come earlier, and are no more of the processor in all; and who gives
- * the processor away gives away no more than a turn. Under other policies than the usual two, and on older kernels, nothing changes. */
+/* This thread asks for turns of so many nanoseconds (0.1 to 100 ms): short ones come earlier, and are no more of the
+ * processor in all; and who gives the processor away gives away no more than a turn. Under other policies than the
+ * usual two, and on older kernels, nothing changes. */
 void slice_set(uint64_t ns);
 /* What this thread asks for; 0: the kernel does not say. */
 uint64_t slice_get(void);

@@ -1,6 +1,6 @@
-/* Copying into memory that another processor reads next, and that it has read before. A plain store has to call each line in from the reader's
- * caches first: pieces of 32 KiB, one written while the other is read, pass at 1.5 to 2 GB/s. These go past the caches, and the same passes at
- * 8.5 GB/s; 8 KiB that all give to all take 2.4 us instead of 4.5. */
+/* Copying into memory that another processor reads next, and that it has read before. A plain store has to call each
+ * line in from the reader's caches first: pieces of 32 KiB, one written while the other is read, pass at 1.5 to 2 GB/s.
+ * These go past the caches, and the same passes at 8.5 GB/s; 8 KiB that all give to all take 2.4 us instead of 4.5. */
 #ifndef KEEL_BASE_STREAM_H
 #define KEEL_BASE_STREAM_H
 

@@ -1,6 +1,7 @@
-/* What happened, as the agents order it: an entry of a view change. The detector orders events and delivers each to every member that lives, in
- * one order (detect/member.h); the view applies them (runtime/view/view.h). Both know the two types below, which the detector makes; types from
- * VIEW_EVENT_FIRST on are of view.h, where their operands are said, and opaque to the detector. */
+/* What happened, as the agents order it: an entry of a view change. The detector orders events and delivers each to
+ * every member that lives, in one order (detect/member.h); the view applies them (runtime/view/view.h). Both know the
+ * two types below, which the detector makes; types from VIEW_EVENT_FIRST on are of view.h, where their operands are
+ * said, and opaque to the detector. */
 #ifndef KEEL_BASE_VIEW_EVENT_H
 #define KEEL_BASE_VIEW_EVENT_H
 

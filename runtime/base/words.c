@@ -11,8 +11,8 @@ enum { WORD = 8, VECTOR = 32, VECTORS_MIN = 64, ALIGNS_MIN = 1024 };
 /* Else the compiler makes a call of memcpy of the loop. */
 #define STAYS_A_LOOP() __asm__ volatile("" ::: "memory")
 
-/* From here on `to` or `from` is aligned to words. A vector that is so, but not to its own length, may be split where a line of the cache
- * ends, never within a word. Each returns how much it has copied. */
+/* From here on `to` or `from` is aligned to words. A vector that is so, but not to its own length, may be split where a
+ * line of the cache ends, never within a word. Each returns how much it has copied. */
 #if defined(__x86_64__)
 __attribute__((target("avx"))) static size_t vectors_of_32(uint8_t *to, const uint8_t *from, size_t len)
 {
@@ -86,8 +86,8 @@ static inline size_t words(uint8_t *to, const uint8_t *from, size_t at, size_t e
     return at;
 }
 
-/* Vectors that are stored across lines of the cache take twice as long, as in memory from malloc, which lies 16 bytes into a page, most do: so words
- * first, until what is written to is aligned, where that comes to whole words. */
+/* Vectors that are stored across lines of the cache take twice as long, as in memory from malloc, which lies 16 bytes
+ * into a page, most do: so words first, until what is written to is aligned, where that comes to whole words. */
 static inline size_t unaligned(const uint8_t *to)
 {
     size_t bytes = -(uintptr_t)to % VECTOR;

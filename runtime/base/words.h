@@ -1,9 +1,9 @@
-/* Copies between memory that others write or read meanwhile and the caller's own. Each aligned 8-byte word of the former that lies within
- * is read, or written, as a whole; what of a word lies within only in part, byte by byte.
+/* Copies between memory that others write or read meanwhile and the caller's own. Each aligned 8-byte word of the
+ * former that lies within is read, or written, as a whole; what of a word lies within only in part, byte by byte.
  *
- * memcpy does not say so. From some 2 KiB on it is one instruction of the processor (rep movsb), which goes byte by byte on some processors where the
- * destination lies a few bytes behind the source, modulo 4096: as memory from malloc does, compared with a part. Then it tears words, and takes 20 times as
- * long (64 KiB in 36 us instead of 1.7). */
+ * memcpy does not say so. From some 2 KiB on it is one instruction of the processor (rep movsb), which goes byte by
+ * byte on some processors where the destination lies a few bytes behind the source, modulo 4096: as memory from malloc
+ * does, compared with a part. Then it tears words, and takes 20 times as long (64 KiB in 36 us instead of 1.7). */
 #ifndef KEEL_BASE_WORDS_H
 #define KEEL_BASE_WORDS_H
 

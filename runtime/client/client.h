@@ -1,5 +1,5 @@
-/* A rank's side of everything: one instance, which reads no clock and opens no socket. libkeel keeps one for the process
- * (job.c hands it transports, sockets and the clock); the simulation keeps one per simulated rank. Its parts:
+/* A rank's side of everything: one instance, which reads no clock and opens no socket. libkeel keeps one for the
+ * process (job.c hands it transports, sockets and the clock); the simulation keeps one per simulated rank. Its parts:
  *   stream/connection.h      connections to agents, and the notes that they keep for us (wire/note.h)
  *   stream/direct.h, stream/hall.h   connections to ranks of other nodes; messages to ranks of this one
  *   stream/courier.h, stream/mail.h  streams between ranks over these; users' messages
@@ -13,7 +13,8 @@
  *   op/rma.h, op/shaped.h, op/task.h, op/signal.h, group/collective.h   what the public calls do
  *   job, api           the process's instance and its entry points
  *
- * One mutex (lock) covers links and operations. Same-node access to unreplicated segments, and same-node gets, take none. */
+ * One mutex (lock) covers links and operations. Same-node access to unreplicated segments, and same-node gets, take
+ * none. */
 #ifndef KEEL_CLIENT_CLIENT_H
 #define KEEL_CLIENT_CLIENT_H
 
@@ -53,8 +54,8 @@ struct client_env {
     /* Somebody else may need this processor. */
     void (*yield)(void *user);
     /* One request and its answer, over the control socket; blocks. With CONTROL_SEG_MAP and KEEL_OK *memory gets this
-     * node's copy, r->bytes long with its marks behind (client_env.unmap frees both), at the address that *memory held if it was not NULL; else memory is
-     * NULL. */
+     * node's copy, r->bytes long with its marks behind (client_env.unmap frees both), at the address that *memory held
+     * if it was not NULL; else memory is NULL. */
     keel_status (*request)(void *user, struct control *r, void **memory);
     void (*unmap)(void *user, void *memory, size_t bytes);
     /* One request without an answer. False: not taken now, try again. */
@@ -62,7 +63,8 @@ struct client_env {
     bool (*agent_is_gone)(void *user);
     /* A store into a copy on this node, with plain stores of at least aligned words. */
     void (*copy)(void *user, void *dst, const void *src, size_t len);
-    /* Addresses that are kept free for the parts of segments, the same in every process of the job; range_bytes 0: none. */
+    /* Addresses that are kept free for the parts of segments, the same in every process of the job; range_bytes 0:
+     * none. */
     uint64_t range, range_bytes;
     /* Where this thread runs, counted from 1; 0, or NULL: unknown. */
     uint32_t (*processor)(void *user);
@@ -70,8 +72,8 @@ struct client_env {
     void (*move)(void *user);
     /* The segment is about to be unmapped. NULL: nobody wants to know. */
     void (*leaving)(void *user, const struct keel_segment *segment);
-    /* The rank was released, and this is a point at which it may end so that its next life begins elsewhere (move.h). NULL: it
-     * goes on. The client's lock is not held. */
+    /* The rank was released, and this is a point at which it may end so that its next life begins elsewhere (move.h).
+     * NULL: it goes on. The client's lock is not held. */
     void (*moves)(void *user);
 };
 

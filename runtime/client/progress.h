@@ -1,5 +1,5 @@
-/* What makes operations go on, and waiting for them: events of the transports, deadlines, views (progress.c), and a thread that
- * looks for them until what it waits for is there (wait.c). Lock held. */
+/* What makes operations go on, and waiting for them: events of the transports, deadlines, views (progress.c), and a
+ * thread that looks for them until what it waits for is there (wait.c). Lock held. */
 #ifndef KEEL_CLIENT_PROGRESS_H
 #define KEEL_CLIENT_PROGRESS_H
 
@@ -39,6 +39,7 @@ static inline void progress_live(struct progress *p, uint64_t now)
 /* What a transport has, handled. */
 void progress_poll(struct client *c, struct tp *tp, uint64_t now);
 void client_progress(struct client *c);
-/* Wait until done(arg), with the lock given back in between; false if the process has lost the job. wait: what it is told to be, if it lasts. */
+/* Wait until done(arg), with the lock given back in between; false if the process has lost the job. wait: what it is
+ * told to be, if it lasts. */
 bool client_wait(struct client *c, bool (*done)(void *arg), void *arg, struct wait *wait);
 #endif

@@ -1,9 +1,10 @@
 /* How long who waits looks on before it sleeps, and whether others get the processor meanwhile. Pure.
  *
- * Where each rank has a processor the others run while this one waits, and what they send comes soon: giving the processor away, or sleeping,
- * costs more than looking on, all the more when somebody else wants to run there: the kernel lets him for milliseconds. Two of us that
- * share a processor are parted by it when it sees that both want to run. Where long looks are in vain short ones follow for a while, with which
- * many ranks on few processors get on, and for longer if that happens again. */
+ * Where each rank has a processor the others run while this one waits, and what they send comes soon: giving the
+ * processor away, or sleeping, costs more than looking on, all the more when somebody else wants to run there: the
+ * kernel lets him for milliseconds. Two of us that share a processor are parted by it when it sees that both want to
+ * run. Where long looks are in vain short ones follow for a while, with which many ranks on few processors get on,
+ * and for longer if that happens again. */
 #ifndef KEEL_CLIENT_SPIN_H
 #define KEEL_CLIENT_SPIN_H
 
@@ -20,8 +21,8 @@ struct looks {
     uint64_t move_at;       /* not before */
 };
 
-/* A look of one who waits: the processor is offered to others from `keep` on, and it ends at `until`; then say how. `lent`: how
- * much later others' turns may make its end, as they are not time that this process has looked. */
+/* A look of one who waits: the processor is offered to others from `keep` on, and it ends at `until`; then say how.
+ * `lent`: how much later others' turns may make its end, as they are not time that this process has looked. */
 struct spin {
     uint64_t begun, keep, until, lent;
     bool longer;
@@ -32,8 +33,10 @@ struct spin spin_begin(struct looks *l, uint64_t now, bool by_agent);
 void spin_end(struct looks *l, const struct spin *spin, bool came);
 /* Something came, though not all that is waited for: the look begins anew. */
 void spin_again(const struct looks *l, struct spin *spin, uint64_t now);
-/* Others had the processor from `since` until now, if that is longer than offering it takes: the look ends so much later. */
+/* Others had the processor from `since` until now, if that is longer than offering it takes: the look ends so much
+ * later. */
 void spin_lend(struct spin *spin, uint64_t since, uint64_t now);
-/* Who is waited for runs on the processor that we look on: is it time to go to another one? Not where there is no room. */
+/* Who is waited for runs on the processor that we look on: is it time to go to another one? Not where there is no
+ * room. */
 bool spin_moves(struct looks *l, uint64_t now);
 #endif

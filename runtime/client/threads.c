@@ -8,7 +8,8 @@ enum {
     FOLLOWS = 64, /* before who follows looks whether all is well */
 };
 
-/* It waits for something that a thread that looks brings about. That one takes it off the list, and does not touch it any more once it is over. */
+/* It waits for something that a thread that looks brings about. That one takes it off the list, and does not touch
+ * it any more once it is over. */
 struct follower {
     struct follower *next;
     bool (*done)(void *arg);

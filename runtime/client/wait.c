@@ -14,7 +14,8 @@ enum {
     GLANCES_AGENT = 8,
 };
 
-/* The only operation under way is answered by the agent on this node, which may wait for this processor, and nothing of it has still to be sent. */
+/* The only operation under way is answered by the agent on this node, which may wait for this processor, and nothing
+ * of it has still to be sent. */
 static bool waits_for_own_agent(const struct client *c)
 {
     const struct op *op = c->ops.active;
@@ -33,8 +34,9 @@ static void relax(void)
 #endif
 }
 
-/* Nothing of ours is under way, so what we wait for comes from another rank: through shared memory, by the hall or the own agent, or over a
- * connection. Looking into memory costs some ten nanoseconds, asking the network a microsecond. True: it is done. */
+/* Nothing of ours is under way, so what we wait for comes from another rank: through shared memory, by the hall or the
+ * own agent, or over a connection. Looking into memory costs some ten nanoseconds, asking the network a microsecond.
+ * True: it is done. */
 static bool glance(struct client *c, bool (*done)(void *arg), void *arg)
 {
     for (int i = 0, n = c->looks.once ? 1 : GLANCES; i < n && !c->ops.active; i++) {
@@ -52,8 +54,9 @@ static bool glance(struct client *c, bool (*done)(void *arg), void *arg)
     return false;
 }
 
-/* What comes from the agent here comes through memory: looking there costs some ten nanoseconds, asking the network microseconds, which the agent, and
- * other ranks of this node that wait for it too, could have had. True: it is done. */
+/* What comes from the agent here comes through memory: looking there costs some ten nanoseconds, asking the network
+ * microseconds, which the agent, and other ranks of this node that wait for it too, could have had. True: it is
+ * done. */
 static bool glance_at_agent(struct client *c, bool (*done)(void *arg), void *arg)
 {
     for (int i = 0; i < GLANCES_AGENT && waits_for_own_agent(c); i++) {
@@ -65,7 +68,8 @@ static bool glance_at_agent(struct client *c, bool (*done)(void *arg), void *arg
     return false;
 }
 
-/* Until a transport or the hall has something, or for some milliseconds: not at all if one has. The lock is given back meanwhile. */
+/* Until a transport or the hall has something, or for some milliseconds: not at all if one has. The lock is given
+ * back meanwhile. */
 static void sleep_a_while(struct client *c)
 {
     bool idle = c->connections.shm->table->arm(c->connections.shm) &&

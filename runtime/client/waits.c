@@ -4,7 +4,8 @@
 
 enum { AGAIN_NS = 100000000 }; /* whom it is for may change */
 
-/* Another thread may take one at the same time: waits in the middle of requests to the agent are said without the lock. */
+/* Another thread may take one at the same time: waits in the middle of requests to the agent are said without the
+ * lock. */
 static int take_place(struct client *c)
 {
     for (int i = 0; i < WAIT_NOTES; i++)

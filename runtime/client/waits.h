@@ -13,7 +13,8 @@ struct op;
 /* One wait of a call, the caller's: it may consist of several of client_wait's, if it keeps its note between them. */
 struct wait {
     enum wait_call call;
-    /* Fills in whom, and rank or node, which are WAIT_FOR_VIEW and -1 before. Called from waits_last. NULL: they stay so. */
+    /* Fills in whom, and rank or node, which are WAIT_FOR_VIEW and -1 before. Called from waits_last. NULL: they
+     * stay so. */
     void (*whom)(const struct client *c, const void *arg, struct wait_said *out);
     const void *arg;
     bool keeps; /* the note: waits_over says that the wait is over, not client_wait */
@@ -24,7 +25,8 @@ struct wait {
 
 /* It has waited from `since` (or, if it keeps its note, from its first such time) until now: say so if that is long. */
 void waits_last(struct client *c, struct wait *w, uint64_t since, uint64_t now);
-/* The same before a sleep that nothing but its end ends: it is told once it has lasted. Without the client's lock, too. */
+/* The same before a sleep that nothing but its end ends: it is told once it has lasted. Without the client's lock,
+ * too. */
 void waits_begin(struct client *c, struct wait *w, uint64_t now);
 void waits_over(struct client *c, struct wait *w);
 

@@ -1,7 +1,7 @@
 /* The hall: memory in which the ranks of a node talk without their agent. A ring for messages (net/shm/ring.h) for each
- * ordered pair of the ranks that started on the node, then boards, on which groups of them meet (collectives/board.h); made by the agent,
- * mapped by the ranks. Only the first life of a rank uses it: a ring that somebody died over is never used again, and who takes a
- * dead rank's place goes through the agent. */
+ * ordered pair of the ranks that started on the node, then boards, on which groups of them meet (collectives/board.h);
+ * made by the agent, mapped by the ranks. Only the first life of a rank uses it: a ring that somebody died over is
+ * never used again, and who takes a dead rank's place goes through the agent. */
 #ifndef KEEL_HALL_HALL_H
 #define KEEL_HALL_HALL_H
 

@@ -7,8 +7,8 @@
 
 struct tp_moved;
 
-/* Keepalive, a bound for what is not acknowledged, and no congestion control that paces (docs/adr/0115). Accepted sockets inherit them from
- * their listener. */
+/* Keepalive, a bound for what is not acknowledged, and no congestion control that paces (docs/adr/0115). Accepted
+ * sockets inherit them from their listener. */
 void sock_set_options(int fd);
 /* False: the kernel does not say. */
 bool sock_moved(int fd, struct tp_moved *moved);

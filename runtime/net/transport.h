@@ -2,23 +2,30 @@
  *
  * A `struct tp` is one communication domain with its completion queue; a `struct tp_ep` is one connection. Five
  * implementations fill the table: ofi (libfabric FI_EP_MSG, between nodes), shm (rings in shared memory, a rank and its
- * node's agent), mem (in one process, for tests and simulation) and, over any of them, inject (delays, drops and breaks)
- * and sealed (encrypts).
+ * node's agent), mem (in one process, for tests and simulation) and, over any of them, inject (delays, drops and
+ * breaks) and sealed (encrypts).
  *
  * Contract
  *  threads    one thread at a time may be inside one tp (the owner serialises). Different tps are independent.
  *  blocking   no call blocks. connect and every transfer end in exactly one event, or in the ep's TP_CLOSED.
  *  order      messages, writes and reads of one ep in one direction take effect at the target in the order posted.
- *             A message is delivered whole or not at all. One exception: a write posted after a read, on the same bytes, may
+ *             A message is delivered whole or not at all. One exception: a write posted after a read, on the same
+ *             bytes, may
  *             be seen by that read; wait for the read's TP_DONE first.
- *  delivery   TP_DONE with KEEL_OK for a write means the bytes are in the target's memory; for a read that they are in ours; for a
+ *  delivery   TP_DONE with KEEL_OK for a write means the bytes are in the target's memory; for a read that they are in
+ *             ours; for a
  *             message only that the source buffer may be reused. Any other status means the outcome is unknown.
- *  loss       when a connection breaks each posted op that asked for an event gets TP_DONE with KEEL_ERR_LINK, then comes
- *             one TP_CLOSED; after that the ep is freed by tp_ep_destroy only. Nothing is retried here. A call that returns
+ *  loss       when a connection breaks each posted op that asked for an event gets TP_DONE with KEEL_ERR_LINK, then
+ *             comes
+ *             one TP_CLOSED; after that the ep is freed by tp_ep_destroy only. Nothing is retried here. A call that
+ *             returns
  *             an error posted nothing; KEEL_ERR_LINK says that the ep is ending, its TP_CLOSED comes or has come.
- *  dead peer  a silent peer produces no event: deadlines are the caller's. tp_disconnect drops hard and at once: when it
- *             returns nothing of that peer's reaches our memory and the memory of our ops is not touched any more (the same
- *             holds for tp_ep_destroy). The events of the ops follow from tp_poll. Messages that were sent before it may be lost.
+ *  dead peer  a silent peer produces no event: deadlines are the caller's. tp_disconnect drops hard and at once: when
+ *             it
+ *             returns nothing of that peer's reaches our memory and the memory of our ops is not touched any more (the
+ *             same
+ *             holds for tp_ep_destroy). The events of the ops follow from tp_poll. Messages that were sent before it
+ *             may be lost.
  *  keys       of memory are not used again for other memory while a connection lasts over which they were used.
  *  batches    events of one tp_poll may still name an ep destroyed while working on that batch; its memory lives until
  *             the next tp_poll.
@@ -114,26 +121,27 @@ struct tp_table {
     void (*unreg)(struct tp *tp, uint64_t key);
 
     /* Message of hlen + len bytes, gathered from two places. op NULL: the bytes are copied before the call returns and
-     * there is no event; else both places are the provider's until TP_DONE. A full provider queue is absorbed in the ep's own queue (KEEL_OK); past 64 MiB queued the ep
-     * is disconnected and KEEL_ERR_LINK returned. */
+     * there is no event; else both places are the provider's until TP_DONE. A full provider queue is absorbed in the
+     * ep's own queue (KEEL_OK); past 64 MiB queued the ep is disconnected and KEEL_ERR_LINK returned. */
     keel_status (*send)(struct tp_ep *ep, const void *header, size_t hlen, const void *body, size_t len,
                         struct tp_op *op);
-    /* Optional: memory of the transport's for the body of a message without an op: where send is called with it next, for this
-     * ep, hlen and len, the body is not copied again. Valid until the next send, or poll. NULL: there is none. */
+    /* Optional: memory of the transport's for the body of a message without an op: where send is called with it next,
+     * for this ep, hlen and len, the body is not copied again. Valid until the next send, or poll. NULL: there is
+     * none. */
     void *(*place)(struct tp_ep *ep, size_t hlen, size_t len);
     keel_status (*write)(struct tp_ep *ep, const void *src, size_t len, uint64_t key, uint64_t offset,
                          struct tp_op *op);
     keel_status (*read)(struct tp_ep *ep, void *dst, size_t len, uint64_t key, uint64_t offset, struct tp_op *op);
 
     /* Optional, for sealed; NULL: not needed. mark: from now on (for what comes: after the message that was delivered
-     * last) the lengths of messages are authenticated with these 16-byte keys. A connector that has the entry delivers its first
-     * message alone. reset: as disconnect, when somebody has changed the stream and the peer may not understand an
-     * orderly end. */
+     * last) the lengths of messages are authenticated with these 16-byte keys. A connector that has the entry delivers
+     * its first message alone. reset: as disconnect, when somebody has changed the stream and the peer may not
+     * understand an orderly end. */
     void (*mark)(struct tp_ep *ep, const uint8_t *send_key, const uint8_t *recv_key);
     void (*reset)(struct tp_ep *ep);
 
-    /* Optional: does the next message go out at once? False: some wait for that in the ep's own queue, or many bytes in the provider's, in
-     * copies; it empties in polls. NULL: each does (mem), or it is not known (shm). */
+    /* Optional: does the next message go out at once? False: some wait for that in the ep's own queue, or many bytes in
+     * the provider's, in copies; it empties in polls. NULL: each does (mem), or it is not known (shm). */
     bool (*room)(const struct tp_ep *ep);
 
     /* Optional: what has moved on the connection so far. NULL, or false: it is not known. */
@@ -143,8 +151,8 @@ struct tp_table {
     int (*poll)(struct tp *tp, struct tp_event *events, int max);
     /* The descriptor that becomes readable when there is work (one per tp, for epoll; stable until close). */
     int (*wait_fd)(struct tp *tp);
-    /* About to sleep on wait_fd: true if that is safe, false if there is work already (poll again). From then on wait_fd also says when
-     * what was posted, before or after, can go on. */
+    /* About to sleep on wait_fd: true if that is safe, false if there is work already (poll again). From then on
+     * wait_fd also says when what was posted, before or after, can go on. */
     bool (*arm)(struct tp *tp);
 };
 

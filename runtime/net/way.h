@@ -1,14 +1,14 @@
-/* Connections that a process makes to other nodes: a rank's to the agents, an agent's streams, the detector's heartbeats. One way each,
- * named by the node it leads to, by the own interface it leaves from (rail) and by the node that passes it on (via). Today
- * there is one rail, and every way is direct.
+/* Connections that a process makes to other nodes: a rank's to the agents, an agent's streams, the detector's
+ * heartbeats. One way each, named by the node it leads to, by the own interface it leaves from (rail) and by the node
+ * that passes it on (via). Today there is one rail, and every way is direct.
  *
  *             way_try            TP_CONNECTED: way_connected
  *   DOWN ----------------> CONNECTING ----------------> UP
  *     ^                        |  TP_CLOSED: way_drop     |
  *     +------------------------+--------------------------+   or at any time
  *
- * A way that fails is tried again, later each time. Its owner says when it is wanted, and what the connection begins with.
- * Pure but for the transport it is given; not thread-safe. */
+ * A way that fails is tried again, later each time. Its owner says when it is wanted, and what the connection begins
+ * with. Pure but for the transport it is given; not thread-safe. */
 #ifndef KEEL_NET_WAY_H
 #define KEEL_NET_WAY_H
 
@@ -43,11 +43,12 @@ struct way {
 struct ways {
     struct tp *tp;
     uint64_t first_ns, max_ns; /* from one attempt to the next, doubled with each that fails */
-    /* Write the connect data of the attempt that way->attempts counts, at most TP_HELLO_MAX bytes; returns their number. */
+    /* Write the connect data of the attempt that way->attempts counts, at most TP_HELLO_MAX bytes; returns their
+     * number. */
     size_t (*hello)(void *user, const struct way *way, uint8_t *out);
     void *user;
-    /* It has been tried in vain for this time; with `to` NULL: it is there after this time. Called after WAY_PATIENCE_NS, and again later
-     * each time. NULL: nobody wants to know. */
+    /* It has been tried in vain for this time; with `to` NULL: it is there after this time. Called after
+     * WAY_PATIENCE_NS, and again later each time. NULL: nobody wants to know. */
     void (*tell)(const struct ways *kind, const struct way *w, const struct tp_addr *to, uint64_t for_ns);
     /* For way_log: what the log calls the other end, and its number (NULL: the key's node). */
     const char *whose;
@@ -59,7 +60,8 @@ struct ways {
 void way_log(const struct ways *kind, const struct way *w, const struct tp_addr *to, uint64_t for_ns);
 
 void way_init(struct way *w, const struct ways *kind, struct way_key key);
-/* If it is down and its time has come, begin to connect; ep_user is what tp_ep_user returns. True unless it is down after that. */
+/* If it is down and its time has come, begin to connect; ep_user is what tp_ep_user returns. True unless it is down
+ * after that. */
 bool way_try(struct way *w, const struct ways *kind, const struct tp_addr *to, void *ep_user, uint64_t now);
 void way_connected(struct way *w, const struct ways *kind, uint64_t now);
 /* Its TP_CLOSED has come, or no event of it is wanted any more: the endpoint is destroyed. */

@@ -1,5 +1,5 @@
-/* What the data thread does when a command comes: processes that started or ended, views that are prepared, committed and
- * settled, reports of the detector, the end of the job. */
+/* What the data thread does when a command comes: processes that started or ended, views that are prepared, committed
+ * and settled, reports of the detector, the end of the job. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -29,7 +29,8 @@ static void put_watches(struct json_writer *j, const struct member_status *m, ui
     json_close(j, ']');
 }
 
-/* Of a suspect: how it is, how long it is silent, and when it is declared dead (null: not before somebody waits for it, or not at all). */
+/* Of a suspect: how it is, how long it is silent, and when it is declared dead (null: not before somebody waits for
+ * it, or not at all). */
 static void put_patience(struct json_writer *j, const struct member_doubt *d, uint64_t now)
 {
     if (d->node < 0)

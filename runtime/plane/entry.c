@@ -1,5 +1,6 @@
-/* Which process is the rank. The program that an agent starts may be a script, or start others: all of them have KEEL_FD. The first of them that
- * calls keel_init gets the rank's control socket, which no other process has; the others are told who has it, and disturb nobody. */
+/* Which process is the rank. The program that an agent starts may be a script, or start others: all of them have
+ * KEEL_FD. The first of them that calls keel_init gets the rank's control socket, which no other process has; the
+ * others are told who has it, and disturb nobody. */
 #include <errno.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -78,7 +79,8 @@ static void answer(struct plane *p, struct process *k, int socket)
     }
 }
 
-/* One packet with one descriptor; -1: there is none, *more: look again. What the program needs is said over KEEL_FD, too. */
+/* One packet with one descriptor; -1: there is none, *more: look again. What the program needs is said over KEEL_FD,
+ * too. */
 static int take(struct plane *p, struct process *k, bool *more)
 {
     union {

@@ -1,11 +1,11 @@
 /* How a rank ends that is not the process that we have started. A script may hide its program's end (./a; exit 0), and
  * go on without it.
  *
- * The rank's process is watched by itself. When it has ended it has said what it has to say: keel_finalize; by a word, that
- * it calls exit, with its code; or that keel_init came to nothing. Else the kernel may know its exit code or signal
- * (6.15). Who exits with 0 is not dead, and how its script ends counts; another code is the rank's. All other ends are
- * deaths, and the script and what else it has started go with the process, so that the rank may be begun anew: only then,
- * when the script's end is heard, the view is told. */
+ * The rank's process is watched by itself. When it has ended it has said what it has to say: keel_finalize; by a word,
+ * that it calls exit, with its code; or that keel_init came to nothing. Else the kernel may know its exit code or
+ * signal (6.15). Who exits with 0 is not dead, and how its script ends counts; another code is the rank's. All other
+ * ends are deaths, and the script and what else it has started go with the process, so that the rank may be begun anew:
+ * only then, when the script's end is heard, the view is told. */
 #include <errno.h>
 #include <stdio.h>
 #include <sys/epoll.h>
@@ -88,8 +88,8 @@ void hidden_closed(struct process *k)
     hidden_mute(k);
 }
 
-/* What exec takes from it and close does not is the page that it shares with us. Who is ending loses its memory, too, but
- * says before that it ends. */
+/* What exec takes from it and close does not is the page that it shares with us. Who is ending loses its memory, too,
+ * but says before that it ends. */
 void hidden_mute(struct process *k)
 {
     bool watched = k->owner_fd >= 0 && !k->left && !k->excused;

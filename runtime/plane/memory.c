@@ -20,7 +20,8 @@ enum {
     CREDIT_MAX = 64 * 1024 * 1024, /* and not too late */
 };
 
-/* A copy takes memory as it is written to: where there can never be so much, whoever writes would be killed long after an allocation that went well. */
+/* A copy takes memory as it is written to: where there can never be so much, whoever writes would be killed long
+ * after an allocation that went well. */
 static bool can_ever_be(size_t bytes)
 {
     static const double GB = 1e9;
@@ -104,8 +105,8 @@ static bool has_room(struct memory_credit *credit, size_t bytes)
     return true;
 }
 
-/* Through the file: the kernel does not clear a page first of which every byte is written, and takes no fault for it; and what it
- * refuses it says, where a store would end the process. */
+/* Through the file: the kernel does not clear a page first of which every byte is written, and takes no fault for it;
+ * and what it refuses it says, where a store would end the process. */
 keel_status memory_fill(struct memory_credit *credit, int64_t handle, size_t offset, const void *from, size_t bytes)
 {
     if (!has_room(credit, bytes))

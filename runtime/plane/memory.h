@@ -14,6 +14,7 @@ struct memory_credit {
 
 keel_status memory_make(void *user, size_t bytes, void **base, int64_t *handle);
 void memory_free(void *user, void *base, size_t bytes, int64_t handle);
-/* Into untouched memory. KEEL_ERR_NOMEM: the kernel refuses it, or would end a process for it soon (room_bytes of base/room.h). */
+/* Into untouched memory. KEEL_ERR_NOMEM: the kernel refuses it, or would end a process for it soon (room_bytes of
+ * base/room.h). */
 keel_status memory_fill(struct memory_credit *credit, int64_t handle, size_t offset, const void *from, size_t bytes);
 #endif

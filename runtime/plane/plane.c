@@ -1,6 +1,6 @@
 /* The data thread of an agent. One loop: transports, commands of the other threads, ranks' control sockets, timers. It
- * spins for a bounded time after the last request and otherwise sleeps in epoll, so that an idle node burns no processor.
- * The files of this folder are where the runtime's agent side does I/O and reads the clock. */
+ * spins for a bounded time after the last request and otherwise sleeps in epoll, so that an idle node burns no
+ * processor. The files of this folder are where the runtime's agent side does I/O and reads the clock. */
 #include <sched.h>
 #include <sys/epoll.h>
 
@@ -56,7 +56,8 @@ static bool round_of_work(struct plane *p)
 }
 
 /* Sleep until something comes. Remote reads and writes are served inside the provider and leave no event, so it is the
- * length of the sleep that tells how busy the node is: after a short one it pays to spin longer. Returns the time to spin. */
+ * length of the sleep that tells how busy the node is: after a short one it pays to spin longer. Returns the time to
+ * spin. */
 static uint64_t sleep_and_learn(struct plane *p, uint64_t spin_ns)
 {
     uint64_t from = clock_now_ns();

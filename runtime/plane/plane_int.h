@@ -1,5 +1,5 @@
-/* Inside of the plane: what surrounds the agent's data half (agent/agent.h) in a keeld. All threads, sockets, clocks and
- * mappings of the data half are here.
+/* Inside of the plane: what surrounds the agent's data half (agent/agent.h) in a keeld. All threads, sockets, clocks
+ * and mappings of the data half are here.
  *   plane.c      the data thread and its loop
  *   queue.c      what passes between the threads: commands to the data thread, upcalls to the event loop
  *   commands.c   what the data thread does with a command
@@ -208,7 +208,8 @@ void hidden_forget(struct plane *p, struct process *k);
 void waits_look(struct plane *p);
 
 /* entry.c; on the data thread */
-/* A control socket that waits for a process to have it; false: there are no descriptors. Also in place of one whose process has gone. */
+/* A control socket that waits for a process to have it; false: there are no descriptors. Also in place of one whose
+ * process has gone. */
 bool entry_open(struct plane *p, struct process *k);
 /* Take who has come. */
 void entry_readable(struct plane *p, struct process *k);

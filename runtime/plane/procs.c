@@ -69,7 +69,8 @@ void procs_answer(void *user, struct proc *proc, const struct control *reply, in
 
 enum { UTF8_TAIL_MAX = 3 };
 
-/* A text that was cut ends before the character that was; what is no UTF-8 becomes question marks. NULL: there is no memory. */
+/* A text that was cut ends before the character that was; what is no UTF-8 becomes question marks. NULL: there is no
+ * memory. */
 static json_t *text_of(const char *text, size_t len, bool cut)
 {
     json_t *value = json_stringn(text, len);
@@ -203,7 +204,8 @@ static struct intent_page *make_intents(int *fd, uint64_t *inode)
     return NULL;
 }
 
-/* The memory in which this node's ranks talk; it costs what they use of it. Without it they talk through us: no error. */
+/* The memory in which this node's ranks talk; it costs what they use of it. Without it they talk through us: no
+ * error. */
 static void make_hall(struct plane *p)
 {
     size_t bytes = hall_bytes(p->page, (uint32_t)p->agent.self);

@@ -1,6 +1,7 @@
-/* What passes between the threads of an agent. Commands go to the data thread (from the event loop and the helper thread),
- * upcalls from the data thread to the event loop; both queues are under plane.lock and each has an eventfd that wakes its
- * reader. To the helper thread the data thread goes through detect/helper.h, which has a queue of its own. */
+/* What passes between the threads of an agent. Commands go to the data thread (from the event loop and the helper
+ * thread), upcalls from the data thread to the event loop; both queues are under plane.lock and each has an eventfd
+ * that wakes its reader. To the helper thread the data thread goes through detect/helper.h, which has a queue of its
+ * own. */
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>

@@ -31,7 +31,8 @@ struct blob {
 static_assert(sizeof(struct blob) <= PLANE_BLOB_MAX, "fits");
 static_assert((int)PLANE_MAX_RESTARTS == (int)VIEW_MAX_RESTARTS, "what keelrun says");
 
-/* The longest that a verdict waits: four limits for what a silent node holds, and one each for who was late (detect/patience.c). */
+/* The longest that a verdict waits: four limits for what a silent node holds, and one each for who was late
+ * (detect/patience.c). */
 static uint32_t patience_ms(const struct job_settings *s)
 {
     enum { LIMITS = 6 };
@@ -189,7 +190,8 @@ static keel_status open_net(struct plane *p, const char *provider, bool optional
     return status;
 }
 
-/* With auto both are opened, and which it is is said when all nodes have been heard. The devices go first (ofi_init.h). */
+/* With auto both are opened, and which it is is said when all nodes have been heard. The devices go first
+ * (ofi_init.h). */
 static keel_status open_transports(struct plane *p, struct blob *b)
 {
     const struct job_settings *s = p->config.settings;

@@ -1,9 +1,10 @@
 /* What this node's ranks wait for, gathered for the process half (plane.h, waits): their notes (wire/wait.h), and what
- * this agent knows of those they wait for. The agent asks about these itself, so that the answer is there when a rank does
- * nothing but wait; and looks whether its own processes are stopped, so that others need not ask.
+ * this agent knows of those they wait for. The agent asks about these itself, so that the answer is there when a rank
+ * does nothing but wait; and looks whether its own processes are stopped, so that others need not ask.
  *
- * Ranks of other nodes that wait for this agent wait for whom it waits for: the nodes of other copies that have been waited
- * for from one look to the next, and have acknowledged nothing; and those that live while a view is being made. */
+ * Ranks of other nodes that wait for this agent wait for whom it waits for: the nodes of other copies that have been
+ * waited for from one look to the next, and have acknowledged nothing; and those that live while a view is being
+ * made. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -113,8 +113,8 @@ static void follow(struct balance *b, const struct place *p)
     }
 }
 
-/* Try b->trial on the load; it becomes the plan when it is the first or the best. A single move is given up at the first
- * message that makes it worse than the best. */
+/* Try b->trial on the load; it becomes the plan when it is the first or the best. A single move is given up at the
+ * first message that makes it worse than the best. */
 static void consider(struct balance *b, struct place_plan *plan)
 {
     if (b->trial.count == 1) {

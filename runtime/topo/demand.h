@@ -5,9 +5,9 @@
  *     what most of them share --> the pattern: everybody to many (spread), or one map of coordinates
  *
  * A map turns each endpoint's coordinates into those of its partner: exchanged or not, each turned round or not, and
- * shifted (mirror, complement, transpose, rotation, shift). So a few flows heard of tell where everybody sends, where the
- * traffic is regular; where it is not, there is no pattern. Sources that hear of the same traffic see the same pattern.
- * Pure; grids of one or two dimensions. Memory: DEMAND_FLOWS flows. */
+ * shifted (mirror, complement, transpose, rotation, shift). So a few flows heard of tell where everybody sends, where
+ * the traffic is regular; where it is not, there is no pattern. Sources that hear of the same traffic see the same
+ * pattern. Pure; grids of one or two dimensions. Memory: DEMAND_FLOWS flows. */
 #ifndef KEEL_TOPO_DEMAND_H
 #define KEEL_TOPO_DEMAND_H
 #include "runtime/topo/grid.h"

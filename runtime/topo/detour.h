@@ -57,14 +57,15 @@ struct detour_config {
     bool shortest;  /* rank candidates by their hops and draw among the best, instead of nearest first */
     bool spread;    /* open all max_paths where the original path is cut, one more with every message */
     int sharpness;  /* a path's probability is proportional to 1 / latency to this power, 1..16; the paper's is 1 */
-    bool plan; /* take the cheapest way (flow.h) as the traffic is expected around the faults that have been out for
-                * lasting_ns and were first found at least plan_after_ns ago, as others have heard of them by then:
-                * where the original path is cut; where everybody sends to one other by a map of coordinates
-                * (demand.h), or the pairs are at most plan_pairs and a link is expected to be busy, for all. Sources
-                * that know the same expect the same. Each looks every plan_look_ns; at most one new expectation is
-                * made every plan_every_ns, as it takes time, and one that another source has use for, too
-                * (detour_compare), unless it is as old as plan_after_ns; until then a source keeps the one it has, or expects what
-                * uniform traffic does without faults. Only in grids of one or two dimensions, and while a pattern is seen. */
+    /* take the cheapest way (flow.h) as the traffic is expected around the faults that have been out for
+     * lasting_ns and were first found at least plan_after_ns ago, as others have heard of them by then:
+     * where the original path is cut; where everybody sends to one other by a map of coordinates
+     * (demand.h), or the pairs are at most plan_pairs and a link is expected to be busy, for all. Sources
+     * that know the same expect the same. Each looks every plan_look_ns; at most one new expectation is
+     * made every plan_every_ns, as it takes time, and one that another source has use for, too
+     * (detour_compare), unless it is as old as plan_after_ns; until then a source keeps the one it has, or expects what
+     * uniform traffic does without faults. Only in grids of one or two dimensions, and while a pattern is seen. */
+    bool plan;
     uint64_t plan_after_ns, plan_look_ns, plan_every_ns;
     size_t plan_pairs;
     struct flow_traffic traffic;
@@ -170,8 +171,8 @@ void detour_acked(struct detour *d, struct detour_source *s, int32_t dest, const
 /* A router found this cable broken, out_ns after it went out (0: not known). */
 void detour_faulted(struct detour *d, struct detour_source *s, int32_t cable, uint64_t out_ns, uint64_t now);
 /* What one endpoint says to another about a cable: that it was found broken, or that it works again. Ages, as clocks
- * differ; the receiver adds what it knows of the time on the way, and flight_ns must be no less than the rest: else what is
- * said again and again stays new, and what was found broken once is left alone for ever. */
+ * differ; the receiver adds what it knows of the time on the way, and flight_ns must be no less than the rest: else
+ * what is said again and again stays new, and what was found broken once is left alone for ever. */
 struct detour_news {
     int32_t cable;
     bool works;
@@ -179,8 +180,8 @@ struct detour_news {
     uint64_t age_ns;   /* how long ago that was */
     uint64_t known_ns; /* how long ago somebody first found it broken, that time */
 };
-/* Makes no fault permanent by itself. Whatever the news say, a cable is left alone for a bounded time, and what is no cable
- * of the network is ignored. */
+/* Makes no fault permanent by itself. Whatever the news say, a cable is left alone for a bounded time, and what is no
+ * cable of the network is ignored. */
 void detour_told(struct detour *d, struct detour_source *s, const struct detour_news *news, uint64_t now);
 /* Up to max things to pass on: half of them the latest, the others in turn over calls. Only what changes another's
  * choice is passed on: outages of tell_ns and more, broken ones for as long as they are likely to last, ended ones for
@@ -190,8 +191,8 @@ void detour_told(struct detour *d, struct detour_source *s, const struct detour_
  * nobody's choice any more is dropped.
  * returns how many. */
 int detour_recall(struct detour *d, struct detour_source *s, uint64_t now, bool all, int max, struct detour_news *news);
-/* Where somebody sends to: returns whether that was new. And up to max such things to pass on: returns how many. Nothing
- * without `plan`. */
+/* Where somebody sends to: returns whether that was new. And up to max such things to pass on: returns how many.
+ * Nothing without `plan`. */
 bool detour_told_flow(struct detour *d, struct detour_source *s, const struct demand_flow *flow);
 int detour_recall_flows(struct detour *d, struct detour_source *s, int max, struct demand_flow *flow);
 /* What sources compare when they talk: equal numbers, equal knowledge. */
@@ -216,23 +217,24 @@ bool detour_escape(struct detour *d, int32_t at, int32_t dest, const int32_t *kn
                    struct detour_path *path);
 
 /* What a message carries where nodes relay: broken cables it has met, nodes that have held it, and of these the trail
- * from where it began to where it is: without the holder, and without those that sent it back. Where there is little room
- * cables that do not end at the holder may be left out: what is lost is time. None is named twice; numbers that the network
- * does not have are ignored. */
+ * from where it began to where it is: without the holder, and without those that sent it back. Where there is little
+ * room cables that do not end at the holder may be left out: what is lost is time. None is named twice; numbers that
+ * the network does not have are ignored. */
 struct detour_met {
     const int32_t *cable, *node, *trail;
     int ncables, nnodes, ntrail;
 };
 enum detour_relayed {
-    DETOUR_NO_WAY, /* the caller lets the message forget, waits for a random time (else in step with what flaps), asks again */
+    /* the caller lets the message forget, waits for a random time (else in step with what flaps), asks again */
+    DETOUR_NO_WAY,
     DETOUR_ON,   /* to a node that has not held it; the holder goes to the end of the trail */
     DETOUR_BACK, /* to the last of the trail, who is taken from it */
 };
 /* The way on from the home of s by what the message carries and what s knows: a depth-first search. Cables that s takes
- * for broken are used only where there is no way without, those that are due to be tried first, and never those that the
- * message itself has met; a node that has held it is given it again only by one that it gave it to and that knows no way
- * on. So between two beginnings a message makes at most 2 * (nodes - 1) hops, whatever breaks or comes back, and those
- * who know different things do not send it to and fro. */
+ * for broken are used only where there is no way without, those that are due to be tried first, and never those that
+ * the message itself has met; a node that has held it is given it again only by one that it gave it to and that knows
+ * no way on. So between two beginnings a message makes at most 2 * (nodes - 1) hops, whatever breaks or comes back, and
+ * those who know different things do not send it to and fro. */
 enum detour_relayed detour_relay(struct detour *d, const struct detour_source *s, int32_t dest,
                                  const struct detour_met *met, uint64_t now, struct rng *rng, struct detour_path *path);
 #endif

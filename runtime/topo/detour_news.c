@@ -79,8 +79,8 @@ static bool is_remembered(const struct detour *d, uint64_t out_ns, uint64_t age_
     return more == 0 || (more - 1) / 16 < out_ns;
 }
 
-/* Plans are for the faults that all know: of a lasting one it is told for as long as it is remembered, also that it works
- * again, as otherwise who has not heard of that tells the others once more that it is broken. */
+/* Plans are for the faults that all know: of a lasting one it is told for as long as it is remembered, also that it
+ * works again, as otherwise who has not heard of that tells the others once more that it is broken. */
 static bool is_planned_for(const struct detour *d, uint64_t out_ns, uint64_t age_ns)
 {
     return d->config.plan && out_ns >= d->config.lasting_ns && is_remembered(d, out_ns, age_ns);

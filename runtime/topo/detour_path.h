@@ -5,9 +5,9 @@
 
 enum { DETOUR_MAX_VIA = 6 };
 
-/* Its intermediate routers; nvia 0 is the original path. A way around what is broken may need more of them: then these are
- * the first, what follows the last is the static route, and who meets a broken cable on it asks again (detour_escape,
- * detour_relay). */
+/* Its intermediate routers; nvia 0 is the original path. A way around what is broken may need more of them: then these
+ * are the first, what follows the last is the static route, and who meets a broken cable on it asks again
+ * (detour_escape, detour_relay). */
 struct detour_path {
     int32_t via[DETOUR_MAX_VIA];
     uint8_t nvia;

@@ -1,6 +1,6 @@
-/* Who holds a message where nodes relay, and where it goes on: a depth-first search over the nodes. Each node that it has
- * not been at is entered at most once, and left backwards at most once; where that fails it forgets what it has met, and
- * begins again. */
+/* Who holds a message where nodes relay, and where it goes on: a depth-first search over the nodes. Each node that it
+ * has not been at is entered at most once, and left backwards at most once; where that fails it forgets what it has
+ * met, and begins again. */
 #include "runtime/topo/detour_search.h"
 
 /* Which cables that s takes for broken are tried all the same. */
@@ -108,7 +108,8 @@ static int32_t next_node(const struct detour *d, int32_t home, const struct deto
     return node;
 }
 
-/* Back by one hop between nodes. The message came by it, so it is tried whatever s knows of it, last what is not due. */
+/* Back by one hop between nodes. The message came by it, so it is tried whatever s knows of it, last what is not
+ * due. */
 static bool go_back(struct detour *d, const struct detour_source *s, const struct detour_met *met, int32_t back,
                     uint64_t now, struct rng *rng, struct detour_path *path)
 {

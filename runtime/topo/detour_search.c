@@ -1,10 +1,10 @@
 /* Candidates are grouped by the sum of two distances: that of a first intermediate from the start and that of a last
  * one from the destination. The paper's order takes the nearest group with a usable path; within a group, the path
- * with the fewest hops. The `shortest` order first tries random routers on shortest ways, those with few turns first, at
- * no cost in hops; then it looks at every group up to max_distance and takes the fewest hops, with a random draw among
- * equals, so that the traffic of many sources spreads around a hole instead of piling up on one side. Where no group has
- * a usable path a breadth-first search over the cables not to be avoided finds one, cut into as few minimal segments as a
- * greedy walk gives. */
+ * with the fewest hops. The `shortest` order first tries random routers on shortest ways, those with few turns first,
+ * at no cost in hops; then it looks at every group up to max_distance and takes the fewest hops, with a random draw
+ * among equals, so that the traffic of many sources spreads around a hole instead of piling up on one side. Where no
+ * group has a usable path a breadth-first search over the cables not to be avoided finds one, cut into as few minimal
+ * segments as a greedy walk gives. */
 #include "runtime/topo/detour_search.h"
 
 #include <limits.h>
@@ -146,7 +146,8 @@ static void search_rings(struct detour *d, const struct detour_query *q, int lea
                 consider_rings(d, q, &near, i, &far, sum - i, rng, best);
 }
 
-/* The routers beyond queue[first..last-1] that have not been reached: by firm links, or by cables. returns where they end. */
+/* The routers beyond queue[first..last-1] that have not been reached: by firm links, or by cables. returns where
+ * they end. */
 static int32_t flood_on(struct detour *d, int32_t first, int32_t last, int32_t tail, bool firm, int32_t dest)
 {
     const struct fabric *f = d->fabric;
@@ -165,8 +166,8 @@ static int32_t flood_on(struct detour *d, int32_t first, int32_t last, int32_t t
     return tail;
 }
 
-/* Breadth-first over the cables that are not avoided, from the destination, so that parent[] leads there. What firm links
- * join is equally far. */
+/* Breadth-first over the cables that are not avoided, from the destination, so that parent[] leads there. What firm
+ * links join is equally far. */
 static bool flood(struct detour *d, int32_t from, int32_t home, int32_t dest)
 {
     int32_t first = 0, last, tail = 0;
@@ -211,9 +212,9 @@ static int search_anywhere(struct detour *d, const struct detour_query *q, struc
     return is_known(q, path) ? -1 : hops;
 }
 
-/* A clean path over a random router between both ends is as short as the original one. Corners of the box that they span
- * come first, then its edges: messages wait where streams merge, so each turn costs, and a path over a corner has no more
- * of them than the original one, while one over the middle may have three. */
+/* A clean path over a random router between both ends is as short as the original one. Corners of the box that they
+ * span come first, then its edges: messages wait where streams merge, so each turn costs, and a path over a corner has
+ * no more of them than the original one, while one over the middle may have three. */
 static bool search_between(struct detour *d, const struct detour_query *q, int least, struct rng *rng,
                            struct best *best)
 {

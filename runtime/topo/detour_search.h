@@ -22,11 +22,12 @@ bool detour_is_cable(const struct fabric *f, int32_t link);
 void detour_mark(struct detour *d, int32_t cable, uint8_t value);
 /* The same for every cable that s knows as broken. */
 void detour_mark_faults(struct detour *d, const struct detour_source *s, uint8_t value);
-/* detour_plan.c: the cheapest way as the traffic is expected, avoiding what s knows as broken. returns false when there is
- * no plan, or no way. */
+/* detour_plan.c: the cheapest way as the traffic is expected, avoiding what s knows as broken. returns false when there
+ * is no plan, or no way. */
 bool detour_plan_route(struct detour *d, struct detour_source *s, int32_t dest, double noise, uint64_t now,
                        struct rng *rng, struct detour_path *path);
-/* The way that the plan of s names for its messages to dest, whatever s has heard since. returns false when it names none. */
+/* The way that the plan of s names for its messages to dest, whatever s has heard since. returns false when it names
+ * none. */
 bool detour_plan_way(struct detour *d, struct detour_source *s, int32_t dest, uint64_t now, struct detour_path *path);
 void detour_plan_fini(struct detour *d);
 bool detour_path_equal(const struct detour_path *a, const struct detour_path *b);

@@ -127,7 +127,8 @@ int fabric_hops_avoiding(const struct fabric *f, int32_t from, int32_t to, int32
     return hops;
 }
 
-/* The lowest level at which two switches of the last level have common ancestors: that of the first digit they differ in. */
+/* The lowest level at which two switches of the last level have common ancestors: that of the first digit they
+ * differ in. */
 static int tree_meet(const struct fabric *f, int32_t from, int32_t to)
 {
     int first = 0;

@@ -93,12 +93,12 @@ int fabric_hops_avoiding(const struct fabric *f, int32_t from, int32_t to, int32
                          int limit);
 
 /* A random router on some shortest way between two routers (which may be one of the two): in a grid one in the box that
- * they span, on its corners but for `inner` of the dimensions (0: a corner; the number of dimensions and more: anywhere in
- * it), in a tree a common ancestor at the lowest level that has one, when both are at the last level. */
+ * they span, on its corners but for `inner` of the dimensions (0: a corner; the number of dimensions and more: anywhere
+ * in it), in a tree a common ancestor at the lowest level that has one, when both are at the last level. */
 int32_t fabric_between(const struct fabric *f, int32_t from, int32_t to, int inner, struct rng *rng);
 
-/* Of a tree, two switches at the last level: the i-th, from 0, of their common ancestors at the lowest level that has any; -1
- * when there are no more. */
+/* Of a tree, two switches at the last level: the i-th, from 0, of their common ancestors at the lowest level that has
+ * any; -1 when there are no more. */
 int32_t fabric_ancestor(const struct fabric *f, int32_t from, int32_t to, int32_t i);
 
 /* Cables of the network; firm links are none. */

@@ -18,8 +18,8 @@ bool flow_takes(const struct fabric *f)
     return f->kind == FABRIC_GRID && f->grid.ndims <= 2;
 }
 
-/* The inputs of a router are its ports, and those of its endpoints behind them. Of a grid an input has the number of the
- * port that leads on in the same direction, of a tree that of the port it comes in by. */
+/* The inputs of a router are its ports, and those of its endpoints behind them. Of a grid an input has the number of
+ * the port that leads on in the same direction, of a tree that of the port it comes in by. */
 static int input_of(const struct fabric *f, int32_t link)
 {
     return (f->kind == FABRIC_GRID ? link : f->reverse[link]) % f->ports;
@@ -194,8 +194,8 @@ static bool path_of(const struct flow *w, int32_t from, int32_t dest, const uint
     return true;
 }
 
-/* A turn from the second dimension to the first begins a segment, and a path has room for a few only. Where the cheapest
- * way has more, such turns are made dearer until one is found that can be named. */
+/* A turn from the second dimension to the first begins a segment, and a path has room for a few only. Where the
+ * cheapest way has more, such turns are made dearer until one is found that can be named. */
 enum { DEARER_TURNS = 10 };
 
 static float turn_price(const struct flow *w, int round)
@@ -291,8 +291,8 @@ static float box_search(const struct flow *w, const struct box *b, const float *
 }
 
 /* Any way, with costs that spread from link to link until nothing gets cheaper: for the pairs whose shortest ways are
- * all cut, or are dear. Only ways cheaper than the limit are found, so that in a grid the search stays near the shortest
- * ones. back[link] is the input by which the way came to the link's router. returns the price or FLT_MAX. */
+ * all cut, or are dear. Only ways cheaper than the limit are found, so that in a grid the search stays near the
+ * shortest ones. back[link] is the input by which the way came to the link's router. returns the price or FLT_MAX. */
 struct frontier {
     int32_t head, waiting;
     float turn;               /* as in a box */

@@ -59,8 +59,8 @@ double flow_route(struct flow *w, int32_t from, int32_t dest, double noise, stru
 double flow_route_longer(struct flow *w, int32_t from, int32_t dest, double noise, struct rng *rng,
                          struct detour_path *path);
 
-/* Streams of a pattern when `avoid` is out: whole static routes keep their traffic, the others look for the cheapest way
- * as the streams are, `sweeps` times over, of `sample` pairs drawn with the seed (0: all pairs).
+/* Streams of a pattern when `avoid` is out: whole static routes keep their traffic, the others look for the cheapest
+ * way as the streams are, `sweeps` times over, of `sample` pairs drawn with the seed (0: all pairs).
  * partner   [endpoint] where each sends to (negative: nowhere); NULL: uniform traffic. */
 struct flow_plan {
     const int32_t *partner;

@@ -1,6 +1,6 @@
-/* Whose messages cross a link? A dimension-ordered route that crosses a link along dimension d has come from a node with
- * the link's coordinates in the dimensions after d, and goes to one with those in the dimensions before d; either set
- * is a subspace of the grid, and the smaller one is looked through. */
+/* Whose messages cross a link? A dimension-ordered route that crosses a link along dimension d has come from a node
+ * with the link's coordinates in the dimensions after d, and goes to one with those in the dimensions before d; either
+ * set is a subspace of the grid, and the smaller one is looked through. */
 #include "runtime/topo/load.h"
 
 int32_t load_hottest(const struct load *l, int32_t *phase)

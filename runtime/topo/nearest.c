@@ -11,7 +11,8 @@ static inline lane lane_min(lane a, lane b)
     return (a & less) | (b & ~less);
 }
 
-/* Distances of the free nodes first .. first + n - 1; those that are not wanted are INT32_MAX away. returns the least. */
+/* Distances of the free nodes first .. first + n - 1; those that are not wanted are INT32_MAX away. returns the
+ * least. */
 static int32_t distances(const struct place *p, int32_t node, unsigned avoid, int32_t first, int32_t n, lane *dist)
 {
     const lane *bit = (const lane *)(p->free_bit + first);

@@ -92,8 +92,8 @@ enum place_result { PLACE_MOVED, PLACE_IDLE, PLACE_REPEAT, PLACE_CANNOT };
  * returns   false when the layout does not fit the grid (see spare_check), a side is longer than 32767, or out of
  *           memory. */
 bool place_init(struct place *p, const struct grid *g, const struct spare_layout *l);
-/* The same with fewer slots than places: 1 .. places of them. For grids of many millions of nodes: also returns false soon
- * after *stop was set. */
+/* The same with fewer slots than places: 1 .. places of them. For grids of many millions of nodes: also returns false
+ * soon after *stop was set. */
 bool place_init_slots(struct place *p, const struct grid *g, const struct spare_layout *l, int32_t slots,
                       const atomic_bool *stop);
 void place_fini(struct place *p);
@@ -105,8 +105,8 @@ static inline int place_distance(const struct place *p, int32_t a, int32_t b)
         sum += abs(grid_offset(&p->grid, d, p->coord[a][d], p->coord[b][d]));
     return sum;
 }
-/* The free node nearest to a node, of equally near ones the lowest: among those whose side is none of the bit set avoid,
- * and on some side at all; with avoid 0 among all. -1 when there is none. */
+/* The free node nearest to a node, of equally near ones the lowest: among those whose side is none of the bit set
+ * avoid, and on some side at all; with avoid 0 among all. -1 when there is none. */
 int32_t place_nearest(const struct place *p, int32_t node, unsigned avoid);
 /* Back to the map at launch, everything alive. */
 void place_reset(struct place *p);

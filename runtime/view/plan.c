@@ -120,7 +120,8 @@ static int places_back(const struct view *v, struct sliding *s, const struct pla
     return n;
 }
 
-/* Where the slot is in the view: it may have begun beside one that is to go, and then transit has it still where it was. */
+/* Where the slot is in the view: it may have begun beside one that is to go, and then transit has it still where it
+ * was. */
 static int node_of_move(const struct view *v, const struct sliding *s, int32_t i)
 {
     const struct place_move *m = &s->transit.lines.move[i];

@@ -1,16 +1,19 @@
-/* Who takes over when nodes die or are born: the plan of a view change, a list of moves of slots. Pure; every agent makes the
- * same one from the same view.
+/* Who takes over when nodes die or are born: the plan of a view change, a list of moves of slots. Pure; every agent
+ * makes the same one from the same view.
  *
  * One function, two implementations:
- *   0D          of a job without a grid, which is every job today: a slot whose node died goes to the first free spare, of
+ *   0D          of a job without a grid, which is every job today: a slot whose node died goes to the first free spare,
+ *               of
  *               another domain than what is left of its data if there is one (policy_spare). Nobody who lives moves.
- *   on a grid   view_place was called: a method of topo/place.h says which slots go one node on, dead ones and live ones
+ *   on a grid   view_place was called: a method of topo/place.h says which slots go one node on, dead ones and live
+ *               ones
  *               (Spare-nodes, "Substitution of a Spare Node for a Faulty Node"). topo/transit.h keeps which of these
  *               moves are done, and makes one plan of all the deaths and births of a view.
  *
- * The view carries out at once what is planned for slots whose nodes died. Where a slot lives the plan is only a plan: its
- * ranks go, one by one, as their agents say that they have ended (VIEW_RANK_MOVED), and the move is done when the slot is
- * there. Until then a node may run ranks of two slots: of one that was lost and has begun here, and of one that is to go.
+ * The view carries out at once what is planned for slots whose nodes died. Where a slot lives the plan is only a plan:
+ * its ranks go, one by one, as their agents say that they have ended (VIEW_RANK_MOVED), and the move is done when the
+ * slot is there. Until then a node may run ranks of two slots: of one that was lost and has begun here, and of one that
+ * is to go.
  *
  * Memory: all of it is made by view_init and view_place; a view change allocates nothing. */
 #ifndef KEEL_VIEW_PLAN_H
@@ -19,8 +22,8 @@
 #include "runtime/topo/transit.h"
 #include "runtime/view/view.h"
 
-/* The grid on which the nodes of the start stand: slot s on node s, which has the place of grid slot s; the spares have the
- * other places, in the order of both. */
+/* The grid on which the nodes of the start stand: slot s on node s, which has the place of grid slot s; the spares have
+ * the other places, in the order of both. */
 struct grid_rule {
     struct grid grid; /* as many nodes as nodes and spares together */
     struct spare_layout layout;
@@ -28,8 +31,8 @@ struct grid_rule {
         method; /* steps of its own (PLACE_OWN) are copied with their arguments, which outlive the view */
 };
 
-/* From now on dead nodes are replaced by sliding. After view_init, before the first view_apply. False: out of memory, or the
- * nodes do not fit the grid; then the view is as it was. */
+/* From now on dead nodes are replaced by sliding. After view_init, before the first view_apply. False: out of memory,
+ * or the nodes do not fit the grid; then the view is as it was. */
 bool view_place(struct view *v, const struct grid_rule *rule);
 /* What view_place made. */
 void plan_fini(struct view *v);
@@ -38,15 +41,16 @@ void plan_fini(struct view *v);
 struct plan_birth {
     int node, was;
 };
-/* The moves that follow from these deaths and births, which are in the view already: v->plan[0 .. v->planned - 1], until the
- * next call. from is dead for a slot that was lost; a slot that lives is on from. Each goes where nobody stands, or to
- * a node that one before it in the list leaves. */
+/* The moves that follow from these deaths and births, which are in the view already: v->plan[0 .. v->planned - 1],
+ * until the next call. from is dead for a slot that was lost; a slot that lives is on from. Each goes where nobody
+ * stands, or to a node that one before it in the list leaves. */
 void policy_plan(struct view *v, const int *dead, int ndead, const struct plan_birth *born, int nborn);
 /* Where the slot's ranks go that were on this dead node; -1: nowhere. */
 int plan_target(const struct view *v, int slot, int dead);
 /* May a rank of that slot begin on that node, which lives? */
 bool plan_allows(const struct view *v, int slot, int node);
-/* The node where the rank, which runs, is to begin next: where its slot goes, or is, if it was left behind. -1: it stays. */
+/* The node where the rank, which runs, is to begin next: where its slot goes, or is, if it was left behind. -1: it
+ * stays. */
 int plan_of_rank(const struct view *v, int rank);
 /* The slots are where they are: which moves are done? */
 void plan_follow(struct view *v);

@@ -6,10 +6,12 @@
  *
  *   at the start   i-th further copy of c: i/(c+1) of the ring away. With two copies that is half the ring: no run of
  *                  half of the nodes has both, no domain of at most half of them has, and each node has as many as any
- *                  other. A slot for which this is not as far apart as can be (its domain is larger) gets what the rules
+ *                  other. A slot for which this is not as far apart as can be (its domain is larger) gets what the
+ *                  rules
  *                  below give.
  *   later          only what was lost. On its ranks' node; else, in this order: in another domain of the highest level
- *                  that can be; on a node that computes rather than on an idle spare; on the one with the fewest copies;
+ *                  that can be; on a node that computes rather than on an idle spare; on the one with the fewest
+ *                  copies;
  *                  farthest away in the ring of those that live.
  *
  * Domains come before evenness: beside a rack of five a single node has five copies.
@@ -33,8 +35,8 @@ void policy_count(struct view *v, int copyset, int node);
 void policy_even(struct view *v);
 /* The i-th copy of the copyset at the start, or -1: policy_copy's matter, when all others have theirs. */
 int policy_first_copy(const struct view *v, int copyset, int i);
-/* A live spare that holds no rank and has not been taken, for the node that died: in another domain than the copies left
- * of its slot, the lowest among equals; -1: none. */
+/* A live spare that holds no rank and has not been taken, for the node that died: in another domain than the copies
+ * left of its slot, the lowest among equals; -1: none. */
 int policy_spare(const struct view *v, int node);
 /* It takes the dead node's place in the ring. */
 void policy_replace(struct view *v, int node, int spare);

@@ -269,8 +269,9 @@ static bool is_anybodys(const struct view *v, int node)
     return false;
 }
 
-/* The slot goes where ranks of it run, when the last has left its node. A copy that is on the new one is to be the primary, which comes of making the
- * copies equal; who makes them equal already begins again, as it has not seen to it that this copy has all that it executed. */
+/* The slot goes where ranks of it run, when the last has left its node. A copy that is on the new one is to be the
+ * primary, which comes of making the copies equal; who makes them equal already begins again, as it has not seen to
+ * it that this copy has all that it executed. */
 static void slot_follows(struct view *v, int slot)
 {
     int before = v->home[slot], now = node_of_ranks(v, slot);

@@ -1,27 +1,30 @@
 /* The view: who is alive, which node runs which rank, which nodes hold the copies of which data. Pure.
  *
- * The data of the ranks that start on one node form a *slot*. Slot s is that of initial node s; rank r always belongs to
- * slot rank[r].slot, wherever it runs. What a slot holds in segments of one redundancy class forms a *copyset*
+ * The data of the ranks that start on one node form a *slot*. Slot s is that of initial node s; rank r always belongs
+ * to slot rank[r].slot, wherever it runs. What a slot holds in segments of one redundancy class forms a *copyset*
  * (wire/layout.h): it is placed, promoted and filled as a whole. A copyset has a list of copies, the primary first.
  *
  * Every agent applies the same totally ordered events (detect/member.h) with view_apply, so all hold the same sequence
  * of views. After a node death
- *   - its copies leave the lists; where the primary died, the next whole copy is the primary (FT-ARMCI, "data redundancy
+ *   - its copies leave the lists; where the primary died, the next whole copy is the primary (FT-ARMCI, "data
+ *     redundancy
  *     model"),
- *   - under `substitute` the dead node's ranks get another one (view/plan.h), a free spare (Spare-nodes, 0D); under `degrade`,
+ *   - under `substitute` the dead node's ranks get another one (view/plan.h), a free spare (Spare-nodes, 0D); under
+ *     `degrade`,
  *     or without a free spare, or in a program whose processes cannot be started again, the ranks stay dead,
  *   - a program that needs all its processes, and has not said that it goes on, ends in this same view,
  *   - missing copies are placed on other nodes (view/policy.h) and filled there,
  *   - a copyset none of whose copies was whole starts again on another node: what it held is lost.
  * A node that has no memory for a new copy declines it, and gets no further ones; it keeps those that it has.
- * A node may be born later, under the next of the ids for which there is room: it is a free spare from that view on, like one that was there
- * from the start; what lacks copies then has them placed there in this same view. Ranks that were given up before stay dead.
+ * A node may be born later, under the next of the ids for which there is room: it is a free spare from that view on,
+ * like one that was there from the start; what lacks copies then has them placed there in this same view. Ranks that
+ * were given up before stay dead.
  *
- * A rank *moves* when its process has ended on one node so that its next life begins on another one (VIEW_RANK_MOVED, by
- * the agent on whose node it ended). That is no failure: no death and no restart is counted, and a rank may move as often
- * as it likes. To its data it is the end of a writer, as a death is, unless the process had nothing on its way when it
- * ended and said so. The ranks of a slot move one by one; the slot stays with its node until the last of them has gone,
- * and its data stay where they are. A node that nobody is left on is a free spare. What else may come to be:
+ * A rank *moves* when its process has ended on one node so that its next life begins on another one (VIEW_RANK_MOVED,
+ * by the agent on whose node it ended). That is no failure: no death and no restart is counted, and a rank may move as
+ * often as it likes. To its data it is the end of a writer, as a death is, unless the process had nothing on its way
+ * when it ended and said so. The ranks of a slot move one by one; the slot stays with its node until the last of them
+ * has gone, and its data stay where they are. A node that nobody is left on is a free spare. What else may come to be:
  *   - the target is dead by this view, or none: the next life begins on the node where the rank was, which also counts
  *     for no restart, as the process has ended;
  *   - the rank's node is dead by this view, or another event has ended this life: the rank has had its next life, and
@@ -34,9 +37,9 @@
  *                                                                  │      ▲ (VIEW_RESTORED, by the primary)
  *                                                                  └──────┘ another death: a new generation
  *
- * In DIRECT the copies are equal but for writes in progress, and writers write each of them. In REPAIR they write through
- * the primary (docs/protocols/replication.md). Every change of a copyset gives it a new generation, the epoch of the
- * change; copyset_set_mode is the only place that does so.
+ * In DIRECT the copies are equal but for writes in progress, and writers write each of them. In REPAIR they write
+ * through the primary (docs/protocols/replication.md). Every change of a copyset gives it a new generation, the epoch
+ * of the change; copyset_set_mode is the only place that does so.
  */
 #ifndef KEEL_VIEW_VIEW_H
 #define KEEL_VIEW_VIEW_H
@@ -143,17 +146,17 @@ struct view {
     char why[192];
 };
 
-/* Types of the events that agents submit to the membership log; operands a, b, c, d. Node deaths and births are the log's own
- * (base/view_event.h). */
+/* Types of the events that agents submit to the membership log; operands a, b, c, d. Node deaths and births are the
+ * log's own (base/view_event.h). */
 enum view_event_type {
     VIEW_RANK_DEAD = 16, /* a rank, b incarnation, c signal, 0: SIGNAL_HIDDEN */
     VIEW_RANK_DONE = 17, /* a rank, b incarnation, c exit code, d 1: with puts that were not complete */
     VIEW_RANK_LEFT = 18, /* a rank, b incarnation */
     VIEW_RESTORED = 19,  /* a copyset, d its generation */
     VIEW_STOP = 20,      /* a exit code, b rank + 1 of who asked (0: the user) */
-    VIEW_RANK_DOUBT =
-        21, /* a rank, b incarnation: it lives, and gave up 1 + c operations that may still come, and, unless d is 1, be in
-             * some copies only */
+    /* a rank, b incarnation: it lives, and gave up 1 + c operations that may still come, and, unless d is 1, be in
+     * some copies only */
+    VIEW_RANK_DOUBT = 21,
     VIEW_DECLINED = 22,   /* a node: it has no memory for the copies that are being filled there, or for further ones */
     VIEW_NEEDS = 23,      /* a: control.h's CONTROL_NEEDS */
     VIEW_RANK_MOVED = 24, /* a rank, b incarnation: its process has ended, c node of the next one, d view_moved_word */
@@ -185,8 +188,8 @@ static inline struct view_event view_event_of_life(enum view_event_type type, st
     return (struct view_event){.type = type, .a = (uint32_t)life.rank, .b = life.incarnation};
 }
 
-/* The job at its start, and room for so many more nodes. rank_node[ranks]: initial node of each rank (0..nodes-1). copies is the
- * caller's; NULL: the default, without domains. Returns false when out of memory. */
+/* The job at its start, and room for so many more nodes. rank_node[ranks]: initial node of each rank (0..nodes-1).
+ * copies is the caller's; NULL: the default, without domains. Returns false when out of memory. */
 bool view_init(struct view *v, enum view_policy policy, int nodes, int spares, int room, int ranks,
                const int *rank_node, const struct copy_rule *copies);
 /* Ids for nodes: all that may ever be. */
@@ -203,7 +206,8 @@ static inline struct life view_life(const struct view *v, int rank)
 {
     return life_of(rank, v->rank[rank].incarnation);
 }
-/* The node that runs the slot's ranks, or, while they move from one to another, some of them: there its data belong. -1: nobody runs them. */
+/* The node that runs the slot's ranks, or, while they move from one to another, some of them: there its data belong.
+ * -1: nobody runs them. */
 int view_slot_node(const struct view *v, int slot);
 /* Are processes of this job begun again? Only such ranks move. */
 bool view_ranks_begin_again(const struct view *v);

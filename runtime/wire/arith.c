@@ -10,8 +10,8 @@ typedef void add(void *to, const void *by, size_t n, const void *scale, bool sha
 
 /* One loop per type. Macros, as no function can take a type.
  * T: a component; U: what it is computed in, so that integers wrap; W: a word of its size.
- * Components that are shared with nobody are added a vector at a time: a multiplication and an addition each, in whatever width, so
- * that every machine and every copy has the same bits. */
+ * Components that are shared with nobody are added a vector at a time: a multiplication and an addition each, in
+ * whatever width, so that every machine and every copy has the same bits. */
 enum { VECTOR_BYTES = 32 };
 
 #if defined(__x86_64__)

@@ -1,5 +1,5 @@
-/* What accumulates and atomics do to memory, at the primary copy and, where a part has one copy only, by the ranks of its node
- * themselves: one table of types and operations. Pure. */
+/* What accumulates and atomics do to memory, at the primary copy and, where a part has one copy only, by the ranks of
+ * its node themselves: one table of types and operations. Pure. */
 #ifndef KEEL_WIRE_ARITH_H
 #define KEEL_WIRE_ARITH_H
 

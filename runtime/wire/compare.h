@@ -1,4 +1,5 @@
-/* A strong get (agent/strong.h): the primary sends the bytes that it has down the chain, and each copy says which of them differ there. */
+/* A strong get (agent/strong.h): the primary sends the bytes that it has down the chain, and each copy says which of
+ * them differ there. */
 #ifndef KEEL_WIRE_COMPARE_H
 #define KEEL_WIRE_COMPARE_H
 

@@ -1,5 +1,5 @@
-/* How far all live ranks are with what they do together, as a view carries it for those who join with it: two numbers in one, of which the greatest
- * is the greatest in both, as every rank does the same in the same order. */
+/* How far all live ranks are with what they do together, as a view carries it for those who join with it: two numbers
+ * in one, of which the greatest is the greatest in both, as every rank does the same in the same order. */
 #ifndef KEEL_WIRE_COMPLETE_H
 #define KEEL_WIRE_COMPLETE_H
 

@@ -1,9 +1,10 @@
 /* What a rank and its agent say over the rank's control socket (SOCK_SEQPACKET): rare things.
  * One struct per packet. The rank asks, the agent answers with the same id; CONTROL_WELCOME comes unasked, once.
  *
- * A tree of processes inherits KEEL_FD, the rank is one of them: the first that calls keel_init. So nothing is ever answered over KEEL_FD, where
- * any of them could take it. Who calls keel_init sends CONTROL_ENTER there with one end of a socket pair of its own, and over that the
- * agent hands it the control socket, or says who has it (enum control_entry). */
+ * A tree of processes inherits KEEL_FD, the rank is one of them: the first that calls keel_init. So nothing is ever
+ * answered over KEEL_FD, where any of them could take it. Who calls keel_init sends CONTROL_ENTER there with one end of
+ * a socket pair of its own, and over that the agent hands it the control socket, or says who has it (enum
+ * control_entry). */
 #ifndef KEEL_WIRE_CONTROL_H
 #define KEEL_WIRE_CONTROL_H
 
@@ -11,28 +12,37 @@
 
 enum control_type {
     CONTROL_WELCOME = 1, /* agent: fds = view page, shm connection (TP_SHM_FDS) */
-    CONTROL_SEG_CREATE, /* rank: segment `seg` with bytes, redundancy, made by call b; slot is not 0: parts differ; a = 0: answered when all agents
-                          * have it, 1: when this one has, and all know what the call before came to (intent_page.known says when all have it). Answer: or a = 1: it was
-                          * freed, and b: by that call (0: long ago) */
-    CONTROL_SEG_MAP, /* rank: map (seg, slot), a = 1: to track it (page.tracked); answer carries the memfd and the copy's bytes (layout_memory_bytes) */
-    CONTROL_SEG_FREE, /* rank: this rank needs seg no more, by call b; a: the keel_status for which it never came to be, 0: it did. Answered when all
-                          * agents know (a group's: at once), unless id is 0: intent_page.known says when */
-    CONTROL_CHECK,    /* rank: is that node alive? no answer */
-    CONTROL_LEAVING,  /* rank: keel_finalize was called; answered */
-    CONTROL_ABORT,    /* rank: end the job with code a; text. no answer */
-    CONTROL_DOUBT,    /* rank: it gave something up (note.h: doubted). no answer */
-    CONTROL_EVENT,    /* rank: event log line: text = name, NUL, text; a = number. no answer */
-    CONTROL_STATUS, /* rank: look now whether node `slot` answers, and at the process of rank a if it is not -1; b: its
+    /* rank: segment `seg` with bytes, redundancy, made by call b; slot is not 0: parts differ; a = 0: answered when all
+     * agents have it, 1: when this one has, and all know what the call before came to (intent_page.known says when all
+     * have it). Answer: or a = 1: it was freed, and b: by that call (0: long ago) */
+    CONTROL_SEG_CREATE,
+    /* rank: map (seg, slot), a = 1: to track it (page.tracked); answer carries the memfd and the copy's bytes
+     * (layout_memory_bytes) */
+    CONTROL_SEG_MAP,
+    /* rank: this rank needs seg no more, by call b; a: the keel_status for which it never came to be, 0: it did.
+     * Answered when all agents know (a group's: at once), unless id is 0: intent_page.known says when */
+    CONTROL_SEG_FREE,
+    CONTROL_CHECK,   /* rank: is that node alive? no answer */
+    CONTROL_LEAVING, /* rank: keel_finalize was called; answered */
+    CONTROL_ABORT,   /* rank: end the job with code a; text. no answer */
+    CONTROL_DOUBT,   /* rank: it gave something up (note.h: doubted). no answer */
+    CONTROL_EVENT,   /* rank: event log line: text = name, NUL, text; a = number. no answer */
+    CONTROL_STATUS,  /* rank: look now whether node `slot` answers, and at the process of rank a if it is not -1; b: its
                           * time. The view page has what comes of it. no answer */
-    CONTROL_BEHIND, /* rank: it leaves without waiting for rank `slot`, which is stopped, of a group (text: struct behind_told); b: its time, as in
-                          * CONTROL_STATUS, whose answer this has */
-    CONTROL_HERE,   /* rank: keel_init was called and has its welcome. no answer */
+    /* rank: it leaves without waiting for rank `slot`, which is stopped, of a group (text: struct behind_told); b: its
+     * time, as in CONTROL_STATUS, whose answer this has */
+    CONTROL_BEHIND,
+    CONTROL_HERE,    /* rank: keel_init was called and has its welcome. no answer */
     CONTROL_GAVE_UP, /* rank: and it came to nothing, which the program knows. no answer */
-    CONTROL_NEEDS, /* rank: a is what the program needs (enum program_needs). Before keel_init over KEEL_FD. no answer */
-    CONTROL_RELEASE, /* agent, unasked: the process is to end at a point of its program (client/move.h), as its rank goes to node `slot`; who does
-                        * not is ended. The rank learns of it there by intent_page.released: this wakes who sleeps on its socket. no answer */
-    CONTROL_ENTER, /* a process, over KEEL_FD: keel_init was called; fds = one end of a socket pair. The answer, over that: b = enum control_entry;
-                     * fds = the control socket, or a = the process that has or had it, slot = the rank or -1 */
+    /* rank: a is what the program needs (enum program_needs). Before keel_init over KEEL_FD. no answer */
+    CONTROL_NEEDS,
+    /* agent, unasked: the process is to end at a point of its program (client/move.h), as its rank goes to node `slot`;
+     * who does not is ended. The rank learns of it there by intent_page.released: this wakes who sleeps on its
+     * socket. no answer */
+    CONTROL_RELEASE,
+    /* a process, over KEEL_FD: keel_init was called; fds = one end of a socket pair. The answer, over that: b = enum
+     * control_entry; fds = the control socket, or a = the process that has or had it, slot = the rank or -1 */
+    CONTROL_ENTER,
 };
 
 enum control_entry {

@@ -1,15 +1,18 @@
-/* What a message may carry between header and body, beyond what its type says. No message has one today: wire_is_known refuses those that do, and
- * who makes use of one lets it through there.
+/* What a message may carry between header and body, beyond what its type says. No message has one today: wire_is_known
+ * refuses those that do, and who makes use of one lets it through there.
  *
  *   header | extension (header.extension bytes) | body (header.len less these)
  *
- * header.len counts both, so whoever only passes a message on, or skips it in a stream, needs to know nothing of it. Messages without one are as
- * long as ever. An extension says which parts it has, which follow in the order of their bits:
+ * header.len counts both, so whoever only passes a message on, or skips it in a stream, needs to know nothing of it.
+ * Messages without one are as long as ever. An extension says which parts it has, which follow in the order of their
+ * bits:
  *
- *   what, a bit each: 4 bytes | zero: 4 | envelope: 8, the nodes that it comes from and is for | digest: 8, of header and body
+ *   what, a bit each: 4 bytes | zero: 4 | envelope: 8, the nodes that it comes from and is for | digest: 8, of header
+ *   and body
  *
  *   envelope  the message is on its way through a node that is neither (a relay, a rail that ends elsewhere)
- *   digest    what the body's bytes come to, so that copies can be compared by it. There is no rule for it yet: it is zero
+ *   digest    what the body's bytes come to, so that copies can be compared by it. There is no rule for it yet: it is
+ *             zero
  *
  * Pure. */
 #ifndef KEEL_WIRE_EXTENSION_H
@@ -49,7 +52,8 @@ static inline size_t msg_extension_encode(const struct msg_extension *m, uint8_t
     return len;
 }
 
-/* Of just so many bytes. False: it is none, or has a part that nobody knows here, or nodes that cannot be, or a digest before there are any. */
+/* Of just so many bytes. False: it is none, or has a part that nobody knows here, or nodes that cannot be, or a
+ * digest before there are any. */
 static inline bool msg_extension_decode(const uint8_t *bytes, size_t len, struct msg_extension *m)
 {
     uint32_t what[2];

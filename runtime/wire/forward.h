@@ -1,5 +1,5 @@
-/* What an operation left at its patch in the primary's copy, to the other copies, each of which passes it to the next one (agent/chain.h). The
- * operation's identity travels along. */
+/* What an operation left at its patch in the primary's copy, to the other copies, each of which passes it to the next
+ * one (agent/chain.h). The operation's identity travels along. */
 #ifndef KEEL_WIRE_FORWARD_H
 #define KEEL_WIRE_FORWARD_H
 

@@ -1,15 +1,18 @@
-/* What every message between ranks and agents, and between agents, begins with. The messages themselves are a file each, or a family each:
+/* What every message between ranks and agents, and between agents, begins with. The messages themselves are a file
+ * each, or a family each:
  *
- *   a rank to an agent         request.h (what these have in common), put.h, get.h, acc.h, rmw.h, identity.h, intent.h; reply.h
+ *   a rank to an agent         request.h (what these have in common), put.h, get.h, acc.h, rmw.h, identity.h, intent.h;
+ *                              reply.h
  *   a primary to the copies    forward.h, relayed.h; compare.h (strong gets)
  *   copies are made equal      doubt.h, patch.h (fetch and patch), snap.h (a copy is filled)
  *   agent to agent, otherwise  segment_told.h, hash.h (audits), rank_ask.h
  *   a rank to a rank           parcel.h
  *
- * Each has a struct of its own, whose members say what they mean in that message, a msg_NAME_encode that makes the bytes and a msg_NAME_decode
- * that reads them; all are inline, so that nothing is stored that is not sent and nothing loaded that is not used. Nobody else looks at the
- * members of struct wire below, but for these, which mean the same in all messages: type, flags (the bits are the message's own), extension,
- * len, seq, epoch. All fields are in host order: a job runs on machines of one byte order (checked in the connect hello). Pure. */
+ * Each has a struct of its own, whose members say what they mean in that message, a msg_NAME_encode that makes the
+ * bytes and a msg_NAME_decode that reads them; all are inline, so that nothing is stored that is not sent and nothing
+ * loaded that is not used. Nobody else looks at the members of struct wire below, but for these, which mean the same in
+ * all messages: type, flags (the bits are the message's own), extension, len, seq, epoch. All fields are in host
+ * order: a job runs on machines of one byte order (checked in the connect hello). Pure. */
 #ifndef KEEL_WIRE_HEADER_H
 #define KEEL_WIRE_HEADER_H
 

@@ -1,4 +1,5 @@
-/* How an operation that counts once is recognised when it is repeated: by its number in a lane of its rank, or as a step of a task. */
+/* How an operation that counts once is recognised when it is repeated: by its number in a lane of its rank, or as a
+ * step of a task. */
 #ifndef KEEL_WIRE_IDENTITY_H
 #define KEEL_WIRE_IDENTITY_H
 

@@ -1,5 +1,5 @@
-/* A note of a remote write that follows on this connection (wire/note.h); or the same note is to be forgotten, as every copy has the bytes: only
- * that is answered. */
+/* A note of a remote write that follows on this connection (wire/note.h); or the same note is to be forgotten, as every
+ * copy has the bytes: only that is answered. */
 #ifndef KEEL_WIRE_INTENT_H
 #define KEEL_WIRE_INTENT_H
 

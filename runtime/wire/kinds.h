@@ -1,5 +1,5 @@
-/* The types of messages, once: who sends them to whom, and which flags they have. What a stranger, or an agent of another build, may have sent is
- * looked at here before anybody decodes it. Pure. */
+/* The types of messages, once: who sends them to whom, and which flags they have. What a stranger, or an agent of
+ * another build, may have sent is looked at here before anybody decodes it. Pure. */
 #ifndef KEEL_WIRE_KINDS_H
 #define KEEL_WIRE_KINDS_H
 
@@ -21,7 +21,8 @@ struct wire_kind {
 
 extern const struct wire_kind wire_kinds[WIRE_TYPES];
 
-/* It is of a type that goes this way, and has no flags but those of its type, and no extension: nobody makes use of one today. */
+/* It is of a type that goes this way, and has no flags but those of its type, and no extension: nobody makes use of
+ * one today. */
 static inline bool wire_is_known(const struct wire *wire, enum wire_path path)
 {
     return wire->type < WIRE_TYPES && wire_kinds[wire->type].paths & path &&

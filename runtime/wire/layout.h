@@ -49,8 +49,8 @@ static inline size_t layout_memory_bytes(size_t copy_bytes)
            ((layout_holders_at(copy_bytes) + layout_pieces(copy_bytes) * sizeof(uint64_t) + 4095) & ~(size_t)4095);
 }
 
-/* Segments of groups are numbered from here on, in the order in which numbers were drawn (system.h); those of all ranks below,
- * in the order of their allocation. */
+/* Segments of groups are numbered from here on, in the order in which numbers were drawn (system.h); those of all ranks
+ * below, in the order of their allocation. */
 #define SEGMENT_GROUP_FIRST 0x80000000u
 
 /* The copyset of a slot and a redundancy class: what has its copies on the same nodes. */

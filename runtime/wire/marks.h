@@ -1,10 +1,11 @@
-/* The marks of a copy: of each piece (layout.h) how many times it was written to through Keel, in the memory behind the copy, which the agent and
- * the ranks of its node share. Who tracks plain stores (client/segment/twins.c) compares memory with what it was
- * before; a mark that is another one by now says that the other copies may be different from both.
+/* The marks of a copy: of each piece (layout.h) how many times it was written to through Keel, in the memory behind the
+ * copy, which the agent and the ranks of its node share. Who tracks plain stores (client/segment/twins.c) compares
+ * memory with what it was before; a mark that is another one by now says that the other copies may be different from
+ * both.
  *
- * A mark is set behind the bytes that it stands for, and before the write counts as complete. Who takes the bytes reads the mark first: so it
- * has the bytes, or finds another mark when all writes are complete. Nobody sets marks before a process of the node has tracked a segment
- * (page.tracked): they would cost memory. */
+ * A mark is set behind the bytes that it stands for, and before the write counts as complete. Who takes the bytes reads
+ * the mark first: so it has the bytes, or finds another mark when all writes are complete. Nobody sets marks before a
+ * process of the node has tracked a segment (page.tracked): they would cost memory. */
 #ifndef KEEL_WIRE_MARKS_H
 #define KEEL_WIRE_MARKS_H
 
@@ -18,9 +19,9 @@ static inline _Atomic uint32_t *marks_of(uint8_t *copy, size_t copy_bytes)
     return (_Atomic uint32_t *)(void *)(copy + copy_bytes);
 }
 
-/* Of each piece the processes of the node that have stored plainly there, and not brought it to the other copies: a bit for each rank of the slot. It
- * stays where one dies: then nobody knows what only this copy has. Those from the 64th on have one bit, which stays, too; and so has everybody
- * who may store where nothing tells of it. */
+/* Of each piece the processes of the node that have stored plainly there, and not brought it to the other copies: a bit
+ * for each rank of the slot. It stays where one dies: then nobody knows what only this copy has. Those from the 64th on
+ * have one bit, which stays, too; and so has everybody who may store where nothing tells of it. */
 enum { HOLDERS_LAST = 63 };
 static inline _Atomic uint64_t *holders_of(uint8_t *copy, size_t copy_bytes)
 {

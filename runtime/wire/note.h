@@ -7,8 +7,10 @@
  * memory that its agent reads after its death.
  *
  *   whole   the copy has all bytes of the patch or none of them
- *   torn    it may have a part of them. A writer lets only one copy of a patch be torn at a time: `level` copies were whole,
- *           with the new bytes, before this one was touched. So of several that may be torn those of a lower level are not */
+ *   torn    it may have a part of them. A writer lets only one copy of a patch be torn at a time: `level` copies were
+ *           whole,
+ *           with the new bytes, before this one was touched. So of several that may be torn those of a lower level
+ *           are not */
 #ifndef KEEL_WIRE_NOTE_H
 #define KEEL_WIRE_NOTE_H
 
@@ -44,12 +46,13 @@ struct intent {
     uint64_t len;
 };
 
-/* Call `number` of those that allocate and free segments: all agents have the segment, or know that it was freed, or came to nothing. */
+/* Call `number` of those that allocate and free segments: all agents have the segment, or know that it was freed, or
+ * came to nothing. */
 #define KNOWN_MADE(number) (2 * (uint64_t)(number))
 #define KNOWN_ENDED(number) (2 * (uint64_t)(number) + 1)
 
-/* Members of a group have left (keel_finalize) and did not wait for this process, which was stopped: what they were told of the
- * group's calls it may not hear any more. Written by the agent, before a view without them. */
+/* Members of a group have left (keel_finalize) and did not wait for this process, which was stopped: what they were
+ * told of the group's calls it may not hear any more. Written by the agent, before a view without them. */
 enum { BEHIND_MAX = 8 };
 struct behind {
     _Atomic uint64_t group;
@@ -61,19 +64,21 @@ struct intent_page {
     _Atomic uint32_t open;    /* puts that are not complete: a rank that exits with some is in doubt */
     _Atomic uint32_t doubted; /* times the rank gave up what changes memory and may still come (KEEL_ERR_TIMEOUT) */
     _Atomic uint32_t unequal; /* the last of those times after which copies may differ; written before doubted */
-    /* Collectives of all live ranks that this one has completed. The rank writes it and then looks at page.frozen before it
-     * enters the next one, the agent writes that and then reads this, all sequentially consistent: so from then on the rank
-     * completes one more at most. */
+    /* Collectives of all live ranks that this one has completed. The rank writes it and then looks at page.frozen
+     * before it enters the next one, the agent writes that and then reads this, all sequentially consistent: so from
+     * then on the rank completes one more at most. */
     _Atomic uint64_t collectives;
     /* Likewise of allocations and frees of segments; written when all agents know what it came to. */
     _Atomic uint64_t segments;
     struct intent entry[INTENT_MAX];
-    /* Written by the rank behind each request on its control socket: an agent that is awake looks there at once. A line of its own, as the agent
-     * looks at it all the time. */
+    /* Written by the rank behind each request on its control socket: an agent that is awake looks there at once. A line
+     * of its own, as the agent looks at it all the time. */
     alignas(64) _Atomic uint32_t asked;
-    /* Written by the agent: of what this rank has told about segments the last that all agents know, KNOWN_MADE or KNOWN_ENDED. */
+    /* Written by the agent: of what this rank has told about segments the last that all agents know, KNOWN_MADE or
+     * KNOWN_ENDED. */
     alignas(64) _Atomic uint64_t known;
-    /* Written by the agent: the process is to end, so that the rank's next life begins on another node (client/move.h). */
+    /* Written by the agent: the process is to end, so that the rank's next life begins on another node
+     * (client/move.h). */
     _Atomic uint32_t released;
     /* What lasts: written by the rank, read by the agent about twice a second. */
     alignas(64) struct wait_note wait[WAIT_NOTES];
@@ -81,8 +86,8 @@ struct intent_page {
     struct behind behind[BEHIND_MAX];
     /* Written by the rank's process when it ends by exit: 1 + its code; 0: it lives, or ended in another way. */
     _Atomic uint32_t ended;
-    /* Written by the rank's process. Points of its program at which it could have ended since it was released; and the last thing
-     * that it does when it ends at one: 1, all that it has begun is complete in all copies. */
+    /* Written by the rank's process. Points of its program at which it could have ended since it was released; and the
+     * last thing that it does when it ends at one: 1, all that it has begun is complete in all copies. */
     _Atomic uint32_t move_points, moved;
 };
 #endif

@@ -1,5 +1,6 @@
-/* The body of a message with many pieces of one operation (REQUEST_F_PACKED): how many there are and how many bytes they have in all, then of each
- * where it lies from the message's offset on and its length, then, but for a get, the bytes of all, one after the other. Pure. */
+/* The body of a message with many pieces of one operation (REQUEST_F_PACKED): how many there are and how many bytes
+ * they have in all, then of each where it lies from the message's offset on and its length, then, but for a get, the
+ * bytes of all, one after the other. Pure. */
 #ifndef KEEL_WIRE_PACK_H
 #define KEEL_WIRE_PACK_H
 

@@ -63,7 +63,8 @@ struct page_rank {
     _Atomic uint32_t deaths;
     _Atomic int32_t died_on; /* node */
     _Atomic int32_t signal;  /* SIGNAL_HIDDEN: nobody knows; 0: its node died */
-    /* what the kernel of its node said of its process when it was asked at this time, or later (that it is stopped is told to all nodes) */
+    /* what the kernel of its node said of its process when it was asked at this time, or later (that it is stopped
+     * is told to all nodes) */
     _Atomic uint32_t process; /* enum page_process */
     _Atomic uint64_t ticks;   /* processor time it had used */
     _Atomic uint64_t looked;
@@ -109,8 +110,8 @@ struct page {
     _Atomic uint64_t epoch;
     _Atomic uint32_t fenced; /* the agent has lost the job: every operation fails */
     _Atomic uint32_t frozen; /* a view is being prepared: no rank enters a collective of all live ranks */
-    _Atomic uint32_t
-        tracked; /* a process of this node has tracked a segment: from then on who writes to a copy marks it (marks.h) */
+    /* a process of this node has tracked a segment: from then on who writes to a copy marks it (marks.h) */
+    _Atomic uint32_t tracked;
     _Atomic uint32_t cut_off; /* odd while this node hears too few of the others; one more with each change */
     uint32_t patience_ms;     /* a node that does not answer is declared dead within this time, if at all */
     _Atomic uint32_t next_id; /* the nodes' ids from here on are unborn: there is room for them only */
@@ -192,8 +193,8 @@ static inline bool page_is_doubted(const struct page *p, int node)
     return atomic_load_explicit(&page_node(p, node)->doubts, memory_order_relaxed) != 0;
 }
 
-/* Which copy of the route a get reads: the primary, or, while that node is in doubt and all copies are equal, one that is not, best the one
- * on this node. */
+/* Which copy of the route a get reads: the primary, or, while that node is in doubt and all copies are equal, one that
+ * is not, best the one on this node. */
 static inline int page_copy_to_read(const struct page *p, const struct route *r)
 {
     if (r->copies < 2 || r->lost || route_mode(r->tag) != ROUTE_DIRECT || !page_is_doubted(p, r->node[0]))

@@ -1,5 +1,6 @@
-/* A piece, or some, of the stream from one rank to another (client/stream/courier.h): through the hall, over a connection of the two, or through
- * the agent of the receiver's node. The same header comes back (BACK) where the receiver is not there, or has no memory for it. */
+/* A piece, or some, of the stream from one rank to another (client/stream/courier.h): through the hall, over a
+ * connection of the two, or through the agent of the receiver's node. The same header comes back (BACK) where the
+ * receiver is not there, or has no memory for it. */
 #ifndef KEEL_WIRE_PARCEL_H
 #define KEEL_WIRE_PARCEL_H
 

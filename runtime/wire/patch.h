@@ -1,4 +1,5 @@
-/* Bytes on their way between copies that are made equal (agent/repair.h): the primary fetches those of another copy, or spreads its own. */
+/* Bytes on their way between copies that are made equal (agent/repair.h): the primary fetches those of another copy,
+ * or spreads its own. */
 #ifndef KEEL_WIRE_PATCH_H
 #define KEEL_WIRE_PATCH_H
 

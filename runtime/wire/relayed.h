@@ -1,5 +1,5 @@
-/* What goes down the chain of copies (agent/chain.h: forwards, patches, questions of strong gets) may ask who gets it to tell when what it
- * passes on is acknowledged; and what that one tells. */
+/* What goes down the chain of copies (agent/chain.h: forwards, patches, questions of strong gets) may ask who gets it
+ * to tell when what it passes on is acknowledged; and what that one tells. */
 #ifndef KEEL_WIRE_RELAYED_H
 #define KEEL_WIRE_RELAYED_H
 

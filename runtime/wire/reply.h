@@ -12,8 +12,8 @@ struct msg_reply {
     uint32_t len;  /* bytes of body: of a get */
     int status;    /* keel_status or WIRE_RETRY */
     int64_t value; /* of the word before a read-modify-write */
-    uint64_t
-        shared; /* 1 + the generation under which ranks of this node may do such operations themselves; 0: they may not */
+    /* 1 + the generation under which ranks of this node may do such operations themselves; 0: they may not */
+    uint64_t shared;
     int forgot; /* the note that was forgotten; -1: this answers something else */
 };
 

@@ -1,4 +1,5 @@
-/* What the requests of a rank that touch a copy have in common: put, get, accumulate, read-modify-write (put.h, get.h, acc.h, rmw.h). */
+/* What the requests of a rank that touch a copy have in common: put, get, accumulate, read-modify-write (put.h,
+ * get.h, acc.h, rmw.h). */
 #ifndef KEEL_WIRE_REQUEST_H
 #define KEEL_WIRE_REQUEST_H
 

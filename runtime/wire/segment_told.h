@@ -1,4 +1,5 @@
-/* A segment exists, or was freed: an agent to all others (agent/segments.h). Calls that allocate and free have numbers, which count both. */
+/* A segment exists, or was freed: an agent to all others (agent/segments.h). Calls that allocate and free have
+ * numbers, which count both. */
 #ifndef KEEL_WIRE_SEGMENT_TOLD_H
 #define KEEL_WIRE_SEGMENT_TOLD_H
 

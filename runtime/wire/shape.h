@@ -1,4 +1,5 @@
-/* Descriptors of strided and vector operations: whether they make sense, and the contiguous runs that they consist of. Pure. */
+/* Descriptors of strided and vector operations: whether they make sense, and the contiguous runs that they consist
+ * of. Pure. */
 #ifndef KEEL_WIRE_SHAPE_H
 #define KEEL_WIRE_SHAPE_H
 
@@ -41,7 +42,8 @@ void shape_walk_init(struct shape_walk *w, const struct shape *s);
 /* The next run: where it begins on both sides. False: there is none. */
 bool shape_walk_next(struct shape_walk *w, uint64_t place[SHAPE_SIDES]);
 
-/* The next runs that lie at one stride from each other: how many, where the first begins, and the strides. 0: there is none. */
+/* The next runs that lie at one stride from each other: how many, where the first begins, and the strides. 0: there
+ * is none. */
 uint64_t shape_walk_row(struct shape_walk *w, uint64_t place[SHAPE_SIDES], uint64_t stride[SHAPE_SIDES]);
 
 /* Places of vector pieces; sorted by this call. Do none of them overlap? */

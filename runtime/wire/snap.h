@@ -1,5 +1,5 @@
-/* A primary fills a copy (agent/repair.h): BEGIN, what is remembered of operations (ORIGIN, TASKS), bytes (BLOCK), END; the copy says HERE. They
- * count for the copy that was placed when they say. */
+/* A primary fills a copy (agent/repair.h): BEGIN, what is remembered of operations (ORIGIN, TASKS), bytes (BLOCK), END;
+ * the copy says HERE. They count for the copy that was placed when they say. */
 #ifndef KEEL_WIRE_SNAP_H
 #define KEEL_WIRE_SNAP_H
 
@@ -41,7 +41,8 @@ static inline void msg_snap_begin_decode(const struct wire *wire, struct msg_sna
     m->forwards = (uint32_t)wire->raw.status;
 }
 
-/* Operations seen of one origin (body as agent/dedup.h has it), or of tasks (body: struct dedup_task, one or several). */
+/* Operations seen of one origin (body as agent/dedup.h has it), or of tasks (body: struct dedup_task, one or
+ * several). */
 struct msg_snap_seen {
     struct msg_snap snap;
     uint32_t len; /* bytes of body */

@@ -1,9 +1,9 @@
 /* A large write to several copies, in chunks: which chunk goes to which copy next. Pure.
  *
- * Every chunk is written to one copy after the other, to the next one when it is whole in the one before: at any moment one
- * copy of a chunk at most is torn (guarantee G1), so that one is whole even if the node of another dies with the writer. The
- * chunks take turns in which copy is first: all connections are busy from the beginning to the end. Writes to one copy complete in
- * the order in which they were taken. */
+ * Every chunk is written to one copy after the other, to the next one when it is whole in the one before: at any moment
+ * one copy of a chunk at most is torn (guarantee G1), so that one is whole even if the node of another dies with the
+ * writer. The chunks take turns in which copy is first: all connections are busy from the beginning to the end. Writes
+ * to one copy complete in the order in which they were taken. */
 #ifndef KEEL_WIRE_STRIPE_H
 #define KEEL_WIRE_STRIPE_H
 
@@ -30,8 +30,8 @@ struct stripe_piece {
     int level;            /* so many copies have it */
 };
 
-/* len > 0 bytes to that many copies, at the offset in memory: no chunk ends within an aligned word, which would be new in
- * one half and old in the other in the copies that each half comes to first. */
+/* len > 0 bytes to that many copies, at the offset in memory: no chunk ends within an aligned word, which would be new
+ * in one half and old in the other in the copies that each half comes to first. */
 void stripe_init(struct stripe *s, uint64_t offset, uint64_t len, int copies);
 /* Takes the next piece for the copy; false if there is none now. */
 bool stripe_take(struct stripe *s, int copy, struct stripe_piece *piece);

@@ -1,4 +1,5 @@
-/* The runtime's own segment. It has three copies (KEEL_REDUNDANCY_TRIPLE): a program whose data survive two nodes also allocates for groups after they have died. */
+/* The runtime's own segment. It has three copies (KEEL_REDUNDANCY_TRIPLE): a program whose data survive two nodes
+ * also allocates for groups after they have died. */
 #ifndef KEEL_WIRE_SYSTEM_H
 #define KEEL_WIRE_SYSTEM_H
 

@@ -1,6 +1,7 @@
-/* What a rank says of a wait that lasts: for its agent, in memory that both share. Written by the rank, when it has waited
- * for WAIT_SAID_NS and goes to sleep once more, so that a wait that is short costs nothing, or before a sleep that nothing interrupts; read by
- * the agent once in a while, which leaves out those that have not lasted so long. The version is odd while the note is being written; call is WAIT_NO_CALL where nobody waits. */
+/* What a rank says of a wait that lasts: for its agent, in memory that both share. Written by the rank, when it has
+ * waited for WAIT_SAID_NS and goes to sleep once more, so that a wait that is short costs nothing, or before a sleep
+ * that nothing interrupts; read by the agent once in a while, which leaves out those that have not lasted so long.
+ * The version is odd while the note is being written; call is WAIT_NO_CALL where nobody waits. */
 #ifndef KEEL_WIRE_WAIT_H
 #define KEEL_WIRE_WAIT_H
 

@@ -1,4 +1,5 @@
-/* An MPI compiler counts as MPICH's, or with -DWANT_OPEN_MPI as Open MPI's, if it builds this, and the program then ends with 0. */
+/* An MPI compiler counts as MPICH's, or with -DWANT_OPEN_MPI as Open MPI's, if it builds this, and the program then
+ * ends with 0. */
 #include <mpi.h>
 #include <string.h>
 

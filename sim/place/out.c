@@ -61,8 +61,8 @@ static bool copy(FILE *from, FILE *to)
     return !ferror(from);
 }
 
-/* Over another file it needs a name in between. A process of its own takes the two steps, which ends them also when this
- * one is killed after the first. */
+/* Over another file it needs a name in between. A process of its own takes the two steps, which ends them also when
+ * this one is killed after the first. */
 static bool name_over(const char *fd, const char *part, const char *path)
 {
     int status;

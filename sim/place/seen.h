@@ -1,9 +1,9 @@
 /* A set of hashes: which maps a search has met, and in which task. Several threads use it side by side.
  *
- * A map that an earlier task has met is known; one that only a later task has met counts as new, and is the earlier one's
- * from then on. So what a task follows does not depend on how far later ones have come, see worst.h. Of a hash of 128 bits
- * 108 are kept: two maps that share them are not expected in any search that ends. Memory is bounded: when it is full,
- * nothing more is kept, and maps are followed again. */
+ * A map that an earlier task has met is known; one that only a later task has met counts as new, and is the earlier
+ * one's from then on. So what a task follows does not depend on how far later ones have come, see worst.h. Of a hash of
+ * 128 bits 108 are kept: two maps that share them are not expected in any search that ends. Memory is bounded: when it
+ * is full, nothing more is kept, and maps are followed again. */
 #ifndef KEEL_SIM_PLACE_SEEN_H
 #define KEEL_SIM_PLACE_SEEN_H
 #include <pthread.h>

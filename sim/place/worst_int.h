@@ -41,7 +41,8 @@ void walker_close(struct walker *w);
 size_t walker_size(const struct search *s, int32_t levels);
 /* All sequences that begin with this node; task is its number and one. */
 void walker_follow(struct walker *w, int32_t node);
-/* Bad sequences found quickly raise the best, so that the bounds leave out more: the paper's shapes and hill climbing. */
+/* Bad sequences found quickly raise the best, so that the bounds leave out more: the paper's shapes and hill
+ * climbing. */
 void walker_climb(struct walker *w);
 
 /* The state of an unfinished search: the stages before this one are done, and of this one the tasks that done tells. */

@@ -1,10 +1,10 @@
 /* A search from its begin to its end: what is known quickly, then the tasks, one for each node that can die first, by a
  * pool of threads; the memory it may take; its state.
  *
- * Why the result does not depend on threads and interruptions, the sequences included: among all sequences with the most
- * collisions let S be the one of the earliest task, and in that task the first in the order in which it looks. A map on
- * the way of S was met by no earlier task, or that one would have had S's end in it; nor before in its own task, or
- * another end of the same would come first. So S is followed, and a bound that leaves out only what cannot reach the
+ * Why the result does not depend on threads and interruptions, the sequences included: among all sequences with the
+ * most collisions let S be the one of the earliest task, and in that task the first in the order in which it looks. A
+ * map on the way of S was met by no earlier task, or that one would have had S's end in it; nor before in its own task,
+ * or another end of the same would come first. So S is followed, and a bound that leaves out only what cannot reach the
  * best known of later tasks, or beat that of earlier ones, does not leave it out. An order of two failures that
  * changes nothing is followed with the lower node first (worst_zero.h), which comes first as well. */
 #include <stdio.h>

@@ -30,8 +30,8 @@ struct series {
     bool permanent;
 };
 
-/* The best routes known, as optimise finds them: with every pair of the network; in a small one also whole routes left; with
- * fixed partners longer ones, too. */
+/* The best routes known, as optimise finds them: with every pair of the network; in a small one also whole routes left;
+ * with fixed partners longer ones, too. */
 static const struct flow_plan best_cut = {.sweeps = 3, .seed = 1},
                               best_all = {.sweeps = 10, .all_move = true, .seed = 1},
                               best_map = {.sweeps = 16, .all_move = true, .longer = true, .seed = 1};
@@ -60,8 +60,8 @@ static const char *cells_uniform(const struct figure *f, struct options *o, stru
     return NULL;
 }
 
-/* What the paper leaves open, one thing after the other: how long a run lasts, when failures begin, how packets move and
- * how much traffic there is. Runs five times as long are measured in their second half. */
+/* What the paper leaves open, one thing after the other: how long a run lasts, when failures begin, how packets move
+ * and how much traffic there is. Runs five times as long are measured in their second half. */
 static const char *cells_readings(const struct figure *f, struct options *o, struct figure_plan *p)
 {
     (void)f;

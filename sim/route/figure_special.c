@@ -194,9 +194,9 @@ const char *figure_learning(struct options *o)
     return figure_plot(o, "learning");
 }
 
-/* Length of outages by load by how many are out at a time, each once under ft and once under ft-plus. Those for ever twice:
- * while the sources learn of them, and afterwards, in the second half of a run that is the longer the less traffic there is
- * to learn from. */
+/* Length of outages by load by how many are out at a time, each once under ft and once under ft-plus. Those for ever
+ * twice: while the sources learn of them, and afterwards, in the second half of a run that is the longer the less
+ * traffic there is to learn from. */
 enum {
     MAP_LENGTHS = 7,
     MAP_LOADS = 5,

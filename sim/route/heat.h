@@ -9,7 +9,8 @@ void heat_print(FILE *out, const struct fabric *f, const float *load, const stru
  * returns NULL or what is wrong. */
 const char *heat_image(const char *path, const struct fabric *f, const float *load, const struct outages *o);
 
-/* A script for gnuplot, to write to and then to close: no file is left whatever happens. NULL when there can be none. */
+/* A script for gnuplot, to write to and then to close: no file is left whatever happens. NULL when there can be
+ * none. */
 FILE *heat_script(void);
 /* Run gnuplot on what was written to it. returns NULL or what is wrong. */
 const char *heat_gnuplot(FILE *script);

@@ -42,7 +42,8 @@ struct outage_random {
 const char *outages_random(struct outages *o, const struct fabric *f, const struct outage_random *r, struct rng *rng);
 
 /* Read lines "start_us,end_us,router,port", decimal numbers with blanks around them or none (end empty: permanent; #
- * begins a comment, a first line that begins with a letter is a header). what: 160 bytes for the text of an error. returns false on an error, with its line in *what. */
+ * begins a comment, a first line that begins with a letter is a header). what: 160 bytes for the text of an error.
+ * returns false on an error, with its line in *what. */
 bool outages_read(struct outages *o, const struct fabric *f, FILE *in, const char *name, char what[160]);
 
 /* Take out of the list, in its order, every permanent failure that with those before it would cut the network in two.

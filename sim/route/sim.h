@@ -105,8 +105,8 @@ const char *sim_config_wrong(const struct sim_config *c);
  * returns  NULL, or a constant text: out of memory, or a broken invariant (a bug). */
 const char *sim_run(const struct sim_config *c, struct sim_result *result, float *link_busy);
 
-/* The endpoint each one sends to (negative: none), for patterns with fixed ones; NULL for others, or when memory is out.
- * The caller frees it. */
+/* The endpoint each one sends to (negative: none), for patterns with fixed ones; NULL for others, or when memory is
+ * out. The caller frees it. */
 int32_t *sim_partners(const struct fabric *f, enum sim_pattern pattern);
 /* What the traffic of a configuration is to the price of a path. */
 struct flow_traffic sim_flow_traffic(const struct sim_config *c);

@@ -1,5 +1,6 @@
 /* Every invariant of the routers, from scratch: each packet in exactly one place, each slot counted by exactly one
- * packet, no buffer over its size, avoidance queues of one slot, nothing dropped while there was a way. Time linear in ports and packets. */
+ * packet, no buffer over its size, avoidance queues of one slot, nothing dropped while there was a way. Time linear
+ * in ports and packets. */
 #include "sim/route/sim_internal.h"
 
 #include <stdlib.h>

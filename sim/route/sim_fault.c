@@ -5,10 +5,10 @@
  * A message carries the broken cables it has met, with the times from when to when each is known to be out, and every
  * escape avoids them, with the router's own broken ones. Cables come back while it is under way, so what it knows may
  * cut it off although there is a way. It is given up only on proof: all cables of the cut were out at one instant. As
- * long as there is none it forgets all but what the router sees now, and begins again; one that has made as many hops as
- * there are routers does so by way of a random endpoint, else it could be in step with what flaps for ever. So nothing
- * is dropped while the network is in one piece; that something was, without proof and with a way left, is a broken
- * invariant. */
+ * long as there is none it forgets all but what the router sees now, and begins again; one that has made as many hops
+ * as there are routers does so by way of a random endpoint, else it could be in step with what flaps for ever. So
+ * nothing is dropped while the network is in one piece; that something was, without proof and with a way left, is a
+ * broken invariant. */
 #include "sim/route/sim_internal.h"
 
 #include <assert.h>

@@ -1,7 +1,7 @@
-/* Rumours: every rumour_ns an endpoint tells a random other one what it knows of broken cables and of who sends to whom.
- * Acknowledgements do that, too, but where everybody has one partner they never leave the pair. A rumour is a packet like
- * any other, behind acknowledgements; who has learnt nothing since its last one sends at every eighth time only, and who
- * hears of it from somebody that knows other faults tells that one all that fits into a packet. */
+/* Rumours: every rumour_ns an endpoint tells a random other one what it knows of broken cables and of who sends to
+ * whom. Acknowledgements do that, too, but where everybody has one partner they never leave the pair. A rumour is a
+ * packet like any other, behind acknowledgements; who has learnt nothing since its last one sends at every eighth time
+ * only, and who hears of it from somebody that knows other faults tells that one all that fits into a packet. */
 #include "sim/route/sim_internal.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
-/* abort RANK[,RANK...] CODE [early|stubborn]: the named ranks call keel_abort while the others compute, wait in a barrier and
- * accumulate. early: before keel_init. stubborn: who computes does not mind a SIGTERM. If nobody ends the job the others do after a
- * while (WORK_S seconds, from the environment), by themselves. */
+/* abort RANK[,RANK...] CODE [early|stubborn]: the named ranks call keel_abort while the others compute, wait in a
+ * barrier and accumulate. early: before keel_init. stubborn: who computes does not mind a SIGTERM. If nobody ends the
+ * job the others do after a while (WORK_S seconds, from the environment), by themselves. */
 #include <keel/keel.h>
 
 #include <signal.h>

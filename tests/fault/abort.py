@@ -1,5 +1,5 @@
-"""keel_abort while other ranks compute, wait and communicate: the whole job ends with its code, says who did it, and leaves nothing;
-also when the node of whoever called it dies in the middle of it."""
+"""keel_abort while other ranks compute, wait and communicate: the whole job ends with its code, says who did it, and
+leaves nothing; also when the node of whoever called it dies in the middle of it."""
 import os
 import signal
 import subprocess
@@ -26,7 +26,8 @@ def said(job, by="keelrun"):
 
 
 def expect_aborted(job, rank, code=CODE, heard=True):
-    """The code, the caller's message (unless its node took it along), one line that names it, and nobody ended by itself."""
+    """The code, the caller's message (unless its node took it along), one line that names it, and nobody ended by
+    itself."""
     got = job.wait()
     assert got == code, (got, job.stderr())
     assert not heard or "abort: rank %d gives up" % rank in job.stderr().splitlines(), job.stderr()
@@ -105,7 +106,8 @@ def test_without_keelrun():
 
 
 def test_its_node_dies_with_the_call():
-    """With a spare another process takes the rank's place and ends the job again, if the first word was lost with the node."""
+    """With a spare another process takes the rank's place and ends the job again, if the first word was lost with the
+    node."""
     for fault in ("rank.aborting:1:node:rank=%d", "rank.aborted:1:node:rank=%d", "recover.prepare_received:1:kill:node=%d",
                   "recover.answered:1:kill:node=%d", "recover.commit_received:1:kill:node=%d"):
         for rank in (0, 3):

@@ -1,14 +1,17 @@
-/* audit MODE: programs that come to rest, so that their copies can be compared from outside (keelctl verify). What rank 0 does
- * in between depends on MODE; it says "rest" in the event log and goes on when its standard input ends.
+/* audit MODE: programs that come to rest, so that their copies can be compared from outside (keelctl verify). What rank
+ * 0 does in between depends on MODE; it says "rest" in the event log and goes on when its standard input ends.
  *   quiet          every rank has written its part of a shadowed and of a triple segment
  *   busy           and rank 0 goes on putting to rank 1's part, another value each time
  *   handles        rank 1 leaves by keel_finalize with a hundred puts under way; rank 0 finds them all
  *   exit           rank 1 exits with 0, without keel_finalize, in the middle of puts to all others
- *   threads        130 threads of rank 0 draw tickets from rank 2's part and accumulate there, until rank 2 has died and for a
+ *   threads        130 threads of rank 0 draw tickets from rank 2's part and accumulate there, until rank 2 has died
+ *                  and for a
  *                  while longer: every ticket was drawn once, the sum is exact
- *   huge BYTES     rank 0 puts BYTES to its own part, again and again; rank 1 reads meanwhile, until rank 0 has died and for a
+ *   huge BYTES     rank 0 puts BYTES to its own part, again and again; rank 1 reads meanwhile, until rank 0 has died
+ *                  and for a
  *                  while longer (rank 1 says "rest", and stays until it is told to end by rank 2's death)
- *   large BYTES    every rank has written BYTES to the next one's part of a shadowed segment; after the rest all read all of it
+ *   large BYTES    every rank has written BYTES to the next one's part of a shadowed segment; after the rest all read
+ *                  all of it
  *   refused        after the rest all ranks are refused a further segment (KEEL_ERR_NOMEM), and go on
  * Exit code 1 if something is wrong. */
 #include <keel/keel.h>

@@ -1,5 +1,6 @@
-/* A process dies within an update that it has begun (keel_update_begin). Another one of its node, which tracks the segment, stores the same there and
- * flushes, once a line has come; then the node dies. What was flushed is not lost. */
+/* A process dies within an update that it has begun (keel_update_begin). Another one of its node, which tracks the
+ * segment, stores the same there and flushes, once a line has come; then the node dies. What was flushed is not
+ * lost. */
 #include <keel/keel.h>
 
 #include <signal.h>

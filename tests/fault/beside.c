@@ -1,5 +1,6 @@
-/* Two processes of a node store plainly into small parts that lie in one piece, each into its own, and flush, without a word to each other, while copies
- * are made again: the last rank's node dies at the beginning. What each has flushed is there, here and in the other copy. */
+/* Two processes of a node store plainly into small parts that lie in one piece, each into its own, and flush, without a
+ * word to each other, while copies are made again: the last rank's node dies at the beginning. What each has flushed
+ * is there, here and in the other copy. */
 #include <keel/keel.h>
 
 #include <signal.h>

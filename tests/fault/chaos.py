@@ -1,10 +1,13 @@
-"""chaos.py [--seeds N] [--first SEED] [--verbose] [--stop]: one or two mishaps of any kind at random moments of an application
-whose result is known. A seed gives the cluster, the mishaps and their moments; how the processes interleave it cannot repeat.
+"""chaos.py [--seeds N] [--first SEED] [--verbose] [--stop]: one or two mishaps of any kind at random moments of an
+application whose result is known. A seed gives the cluster, the mishaps and their moments; how the processes interleave
+it cannot repeat.
 
-Mishaps: a rank, a node, an agent alone, a launcher or keelrun is killed; a node freezes, or is cut off silently, for shorter or
-longer than the limit. For each seed: exit code 0 and the right sum; or an error that says that no copy of the data is left, if
-both copies went; or that there is no quorum, if too few members were left at once to decide. Never a wrong number or a hang, and
-nothing left behind. After the harm of a first mishap was repaired, if the second one waits for that, and before the program's last step it rests, and all copies are equal. With keelrun killed, `keelctl attach` tells how the job ended."""
+Mishaps: a rank, a node, an agent alone, a launcher or keelrun is killed; a node freezes, or is cut off silently, for
+shorter or longer than the limit. For each seed: exit code 0 and the right sum; or an error that says that no copy of
+the data is left, if both copies went; or that there is no quorum, if too few members were left at once to decide. Never
+a wrong number or a hang, and nothing left behind. After the harm of a first mishap was repaired, if the second one
+waits for that, and before the program's last step it rests, and all copies are equal. With keelrun killed,
+`keelctl attach` tells how the job ended."""
 import argparse
 import collections
 import os
@@ -81,14 +84,16 @@ class Run(Cluster):
                          options=PATIENT + (["--bed", "netns"] if plan.netns else []) + (["--secure"] if plan.secure else []),
                          rests=not any(m.kind == "keelrun" for m in plan.mishaps))
         self.gone = set()  # nodes that were killed
-        self.compared = 0  # so often, all copies, while the program rested; with keelrun dead nobody writes the event log
+        # so often, all copies, while the program rested; with keelrun dead nobody writes the event log
+        self.compared = 0
         if self.rests:
             self.want_rest("last")
 
     def over(self):
         return (self.watch or self.process).poll() is not None
 
-    # ---- the mishaps: generators that yield seconds to wait, or a condition to wait for; the end of the job ends each wait
+    # ---- the mishaps: generators that yield seconds to wait, or a condition to wait for; the end of the job ends each
+    # wait
 
     def mishap(self, m, first):
         if first:
@@ -173,7 +178,8 @@ class Run(Cluster):
         yield m.seconds
 
     def long(self, m):
-        """Until the view without the victim; or, where nobody can tell or nobody is left to decide it, for long enough."""
+        """Until the view without the victim; or, where nobody can tell or nobody is left to decide it, for long
+        enough."""
         enough = time.monotonic() + (12 if self.watch else 15)
         yield lambda: self.has("view", dead_node=m.victim) or time.monotonic() > enough
         yield m.seconds
@@ -218,7 +224,8 @@ class Run(Cluster):
 
 
 def may_lose_data(plan, job):
-    """Two nodes half the ring apart, which have copies of the same, were gone before the missing copies were made again."""
+    """Two nodes half the ring apart, which have copies of the same, were gone before the missing copies were made
+    again."""
     hit = [m for m in plan.mishaps if m.struck and (m.kind in LETHAL or m.seconds > LIMIT_S)]
     if len(hit) < 2 or not hit[1].overlapped or max(m.victim for m in hit) >= plan.nodes:
         return False

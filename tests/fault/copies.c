@@ -1,7 +1,8 @@
-/* copies BYTES TARGET: rank 0 writes BYTES to the part of rank TARGET again and again, all words 1, then all 2, and so on, until it is
- * killed. Then rank 2 reads the part, says that it has ("read"), and when TARGET's node has died as well reads it again, from
- * the other copy. The copies must hold the same words, and words of two neighbouring writes at most. Exit code 1 if not.
- * On four nodes, two ranks each, the writer has neither copy (TARGET 4), the shadow (6) or the primary (1) on its node. */
+/* copies BYTES TARGET: rank 0 writes BYTES to the part of rank TARGET again and again, all words 1, then all 2, and so
+ * on, until it is killed. Then rank 2 reads the part, says that it has ("read"), and when TARGET's node has died as
+ * well reads it again, from the other copy. The copies must hold the same words, and words of two neighbouring writes
+ * at most. Exit code 1 if not. On four nodes, two ranks each, the writer has neither copy (TARGET 4), the shadow (6)
+ * or the primary (1) on its node. */
 #include <keel/keel.h>
 
 #include <stdio.h>

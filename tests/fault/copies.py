@@ -1,5 +1,6 @@
-"""copies.py [--seed S] [--runs N]: a writer dies in the middle of a put to two other nodes, then the node of the primary copy dies.
-The shadow must hold what was read from the primary: at the named steps of a large put, and at random moments of any."""
+"""copies.py [--seed S] [--runs N]: a writer dies in the middle of a put to two other nodes, then the node of the
+primary copy dies. The shadow must hold what was read from the primary: at the named steps of a large put, and at random
+moments of any."""
 import argparse
 import os
 import random
@@ -11,7 +12,8 @@ from cluster import Cluster
 
 PROGRAM = os.environ.get("KEEL_COPIES", "build/tests/fault/copies")
 NODES, WRITER = 4, 0
-# Target rank, two on a node, with copies on the next node: both copies elsewhere, the shadow on the writer's node, the primary there.
+# Target rank, two on a node, with copies on the next node: both copies elsewhere, the shadow on the writer's node, the
+# primary there.
 ELSEWHERE, SHADOW_HERE, PRIMARY_HERE = 4, 6, 1
 LARGE = 3 << 20
 

@@ -1,7 +1,8 @@
-/* crowd ROUNDS: 64 threads of each rank do all kinds of operations at once, one mutex at each rank is wanted by all of them, and one thread attaches to
- * parts of a group's segment again and again, while ranks and nodes die (crowd.py). Four ranks or more, those with numbers from 2 are no members of the group.
- * Each thread that lives knows what it has done: counts are exact, its own bytes are what it has written last, and what a mutex protects
- * is consistent. Exit 0 if all is right. */
+/* crowd ROUNDS: 64 threads of each rank do all kinds of operations at once, one mutex at each rank is wanted by all of
+ * them, and one thread attaches to parts of a group's segment again and again, while ranks and nodes die (crowd.py).
+ * Four ranks or more, those with numbers from 2 are no members of the group. Each thread that lives knows what it has
+ * done: counts are exact, its own bytes are what it has written last, and what a mutex protects is consistent. Exit
+ * 0 if all is right. */
 #include <keel/keel.h>
 
 #include <pthread.h>

@@ -1,4 +1,5 @@
-"""Many threads of each rank in all kinds of calls, while a rank or a node dies at a step of one of them, or at any moment."""
+"""Many threads of each rank in all kinds of calls, while a rank or a node dies at a step of one of them, or at any
+moment."""
 import os
 import random
 import signal

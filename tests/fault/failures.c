@@ -1,5 +1,5 @@
-/* failures: what <keel/failure.h> says, asked for line by line. Rank 0 reads commands and answers each with one line; the other
- * ranks wait until it is done, and do what it tells them. Its callback prints lines of its own.
+/* failures: what <keel/failure.h> says, asked for line by line. Rank 0 reads commands and answers each with one line;
+ * the other ranks wait until it is done, and do what it tells them. Its callback prints lines of its own.
  *   node N MS, rank R MS   the verdict
  *   failures EPOCH         EPOCH:RANK@NODE/SIGNAL*DEATHS for each since then
  *   links                  A-B for each

@@ -1,5 +1,5 @@
-"""What a program is told of who failed (keel/failure.h): verdicts, the list, the descriptor, the callback, broken links; with
-processes that are killed, stopped, frozen and cut off for real."""
+"""What a program is told of who failed (keel/failure.h): verdicts, the list, the descriptor, the callback, broken
+links; with processes that are killed, stopped, frozen and cut off for real."""
 import os
 import random
 import re
@@ -177,7 +177,8 @@ def test_a_node_that_is_frozen():
     with Talk(4, options=QUICK) as job:
         job.freeze(3)
         for question in ("node 3 20", "rank 3 20"):
-            assert job.ask(question) in ("KEEL_UNDECIDED", "KEEL_AGENT_HUNG", "KEEL_NODE_DEAD")  # the latter: we were slow
+            # the latter: we were slow
+            assert job.ask(question) in ("KEEL_UNDECIDED", "KEEL_AGENT_HUNG", "KEEL_NODE_DEAD")
         wait_for(lambda: job.ask("node 3 %d" % FINAL) == "KEEL_NODE_DEAD", "node 3 to be declared dead")
         assert job.ask("rank 2 %d" % FINAL) == "KEEL_ALIVE"
         assert job.ask("poll %d" % FINAL) == "readable"
@@ -251,7 +252,8 @@ def way(job, a, b, what):
 
 
 def broken_link(both_ways):
-    """Between nodes that watch each other and that all others reach: a third is told of it, both ends say the same, nobody dies."""
+    """Between nodes that watch each other and that all others reach: a third is told of it, both ends say the same,
+    nobody dies."""
     if not IS_ROOT:
         raise Skip("needs root")
     with Talk(4, options=["--bed", "netns"]) as job:

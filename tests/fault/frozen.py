@@ -1,4 +1,5 @@
-"""Nodes that freeze for good: whoever is left goes on or ends, nobody waits for ever, and nothing frozen is left behind."""
+"""Nodes that freeze for good: whoever is left goes on or ends, nobody waits for ever, and nothing frozen is left
+behind."""
 import os
 import signal
 import sys
@@ -55,7 +56,8 @@ def test_lower_of_two_for_good_in_namespaces():
 
 
 def test_lower_of_two_thaws_after_the_other_ended():
-    """Before keelrun gives up: a kernel that refuses its probes tells node 0 that node 1 is gone, and it goes on alone."""
+    """Before keelrun gives up: a kernel that refuses its probes tells node 0 that node 1 is gone, and it goes on
+    alone."""
     with cluster(2, on_failure="degrade") as job:
         freeze(job, 0)
         job.until(lambda c: c.has("agent_lost", lost=1), "node 1 to end itself")

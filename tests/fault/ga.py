@@ -1,5 +1,6 @@
-"""ga.py [--seeds N] [--first N]: Global Arrays whose processes and nodes die. Programs that are written for it (apps/ga: survive, fock, ladder)
-have the right numbers in the end; one that is not is ended, with a line. --seeds: kills at random moments, the programs in turn."""
+"""ga.py [--seeds N] [--first N]: Global Arrays whose processes and nodes die. Programs that are written for it
+(apps/ga: survive, fock, ladder) have the right numbers in the end; one that is not is ended, with a line. --seeds:
+kills at random moments, the programs in turn."""
 import argparse
 import os
 import random

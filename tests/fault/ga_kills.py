@@ -1,6 +1,8 @@
-"""ga_kills.py [--kills N] [--seed S] [--scf PROGRAM] [--only NAME]: programs of Global Arrays that lose a process or a node at a random moment of their run, from before MPI_Init to their end, in each mode of
-keelrun's. Each ends right, or with a line that names the loss and a code other than 0; a result that is printed is right, and one that has not called keel_survive prints none when it has lost somebody before.
---scf: the Hartree-Fock program of GA's examples (scf.x, in its folder), which prints -58.2005 if all is well; it is none of ours, and is left out where it is not given."""
+"""ga_kills.py [--kills N] [--seed S] [--scf PROGRAM] [--only NAME]: programs of Global Arrays that lose a process or a
+node at a random moment of their run, from before MPI_Init to their end, in each mode of keelrun's. Each ends right, or
+with a line that names the loss and a code other than 0; a result that is printed is right, and one that has not called
+keel_survive prints none when it has lost somebody before. --scf: the Hartree-Fock program of GA's examples (scf.x, in
+its folder), which prints -58.2005 if all is well; it is none of ours, and is left out where it is not given."""
 import argparse
 import os
 import random

@@ -1,6 +1,6 @@
-/* group_segments COUNT: all ranks but the last are a group, and allocate and free segments of it while some of them die inside these
- * calls. Those who live get the same segments, at the same place, and use each part of them, those of the dead, too. The last rank
- * has attached memory that rank 0 made alone, and uses it in the end. Exit 0 if so. */
+/* group_segments COUNT: all ranks but the last are a group, and allocate and free segments of it while some of them die
+ * inside these calls. Those who live get the same segments, at the same place, and use each part of them, those of the
+ * dead, too. The last rank has attached memory that rank 0 made alone, and uses it in the end. Exit 0 if so. */
 #include "../lib/expect.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-"""Nodes that fail together: half of a job, dead or cut off, and a rack. Copies half the ring away, or in another rack, are still there;
-copies on the next node are not, which shows that the blow was hard enough."""
+"""Nodes that fail together: half of a job, dead or cut off, and a rack. Copies half the ring away, or in another rack,
+are still there; copies on the next node are not, which shows that the blow was hard enough."""
 import os
 import sys
 import tempfile
@@ -19,7 +19,8 @@ def cluster(nodes, options, compute_us=400, **kw):
 
 
 def outcome(job, left):
-    """right: no data lost, copies equal, the right sum from each rank that is left. lost: said so, by the program and by the event."""
+    """right: no data lost, copies equal, the right sum from each rank that is left. lost: said so, by the program and
+    by the event."""
     job.want_rest("last")
     job.verify_at_rest(last=True)
     code = job.wait()

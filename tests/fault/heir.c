@@ -1,5 +1,6 @@
-/* heir US: rank 1 dies so many microseconds after it has begun to put into rank 0's part, on one node: amid a large put. When all have met behind that, rank 0 stores into all of its
- * part and flushes: that is what is there from then on, here and in the other copies. */
+/* heir US: rank 1 dies so many microseconds after it has begun to put into rank 0's part, on one node: amid a large
+ * put. When all have met behind that, rank 0 stores into all of its part and flushes: that is what is there from
+ * then on, here and in the other copies. */
 #include <keel/keel.h>
 
 #include <sched.h>

@@ -1,5 +1,5 @@
-/* hidden HOW [FILE]: two ranks meet; then rank 1's first process ends as HOW says, and the others meet again. What a later
- * process of rank 1 finds, and what rank 0 hears of the end, is printed.
+/* hidden HOW [FILE]: two ranks meet; then rank 1's first process ends as HOW says, and the others meet again. What a
+ * later process of rank 1 finds, and what rank 0 hears of the end, is printed.
  *   kill, segv, _exit0, _exit3, exit0, exit3, quick, left (keel_finalize, then SIGKILL), abort (keel_abort),
  *   exec (of true), stay (till FILE is there) */
 #include <keel/keel.h>

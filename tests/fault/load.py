@@ -1,8 +1,10 @@
-"""load.py [--minutes M] [--load N] [--silence TIME] [--stopped TIME]: no death where none dies. A job of four nodes and a spare communicates all the time on a
-machine whose processors N busy loops fight for. Fails if anybody is declared dead.
+"""load.py [--minutes M] [--load N] [--silence TIME] [--stopped TIME]: no death where none dies. A job of four nodes and
+a spare communicates all the time on a machine whose processors N busy loops fight for. Fails if anybody is declared
+dead.
 
-What is printed tells how the machine did: the load, and how late a thread with real-time priority woke up at most, which is
-how long the machine itself stood still. Nobody can tell a node from a dead one that stands still for longer than the limit."""
+What is printed tells how the machine did: the load, and how late a thread with real-time priority woke up at most,
+which is how long the machine itself stood still. Nobody can tell a node from a dead one that stands still for longer
+than the limit."""
 import argparse
 import os
 import signal

@@ -1,6 +1,6 @@
-/* locks: ARMCI's mutexes when who holds one dies. Process 1 takes mutex 0 of process 0, tells the others, and dies with it when each
- * has heard it; they take it one after the other, and add one each to a counter that only the mutex protects. Exit 0 if nobody was lost or let in
- * beside another. */
+/* locks: ARMCI's mutexes when who holds one dies. Process 1 takes mutex 0 of process 0, tells the others, and dies with
+ * it when each has heard it; they take it one after the other, and add one each to a counter that only the mutex
+ * protects. Exit 0 if nobody was lost or let in beside another. */
 #include <armci.h>
 #include <keel/keel.h>
 

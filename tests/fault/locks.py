@@ -1,4 +1,5 @@
-"""ARMCI's mutexes when the process that holds one dies: the next who takes it is told, once, and nobody is let in beside another."""
+"""ARMCI's mutexes when the process that holds one dies: the next who takes it is told, once, and nobody is let in
+beside another."""
 import os
 import sys
 

@@ -1,7 +1,8 @@
-"""The kill matrix: a small application whose result is known, and one thing after the other that dies, freezes or is cut off.
+"""The kill matrix: a small application whose result is known, and one thing after the other that dies, freezes or is
+cut off.
 
-With KEEL_MATRIX=full each kind of mishap meets each node in each setting; else every kind, setting and node comes once, and what
-takes long on one node or two."""
+With KEEL_MATRIX=full each kind of mishap meets each node in each setting; else every kind, setting and node comes once,
+and what takes long on one node or two."""
 import itertools
 import os
 import re
@@ -45,8 +46,8 @@ def reach(job, phase=2):
 
 
 def expect_right(job, lines=None):
-    """Equal copies when redundancy is restored, unless the program was over before; the right sum, from each rank that is left;
-    said often enough."""
+    """Equal copies when redundancy is restored, unless the program was over before; the right sum, from each rank that
+    is left; said often enough."""
     job.want_rest("last")
     job.verify_at_rest(last=True)
     code = job.wait()
@@ -159,7 +160,8 @@ def test_more_deaths_than_spares():
 
 
 def test_all_but_one():
-    with cluster("degrade", 0, options=FAR_LIMIT) as job:  # of two that are left one that gets no processor would end both
+    # of two that are left one that gets no processor would end both
+    with cluster("degrade", 0, options=FAR_LIMIT) as job:
         reach(job, 1)
         for node in (0, 1):
             job.kill_node(node)
@@ -169,7 +171,8 @@ def test_all_but_one():
 
 
 def test_a_node_while_another_is_recovered():
-    """Not half the ring away: no data had both copies there. Half the ring away: the data may be lost, and then it is said."""
+    """Not half the ring away: no data had both copies there. Half the ring away: the data may be lost, and then it is
+    said."""
     styles = [("substitute", 2), ("degrade", 0), ("substitute", 2)]
     for (on_failure, spares), first, distance in combinations(styles, range(NODES), (1, 2, 3, 2)):
         with cluster(on_failure, spares) as job:

@@ -1,5 +1,5 @@
-/* moved STEPS: each rank counts to STEPS in its part of a segment with shadows, a step every ten milliseconds, and goes on from
- * there where another process was the rank before. In the end all parts say so, and nobody has failed. */
+/* moved STEPS: each rank counts to STEPS in its part of a segment with shadows, a step every ten milliseconds, and goes
+ * on from there where another process was the rank before. In the end all parts say so, and nobody has failed. */
 #include <keel/keel.h>
 
 #include <stdint.h>

@@ -1,5 +1,5 @@
-"""A rank that lives goes on in a new process of another node, beside that node's own ranks; nobody says that anything has failed.
-Nothing public asks for it: the agent is told over its console, as keelctl would be."""
+"""A rank that lives goes on in a new process of another node, beside that node's own ranks; nobody says that anything
+has failed. Nothing public asks for it: the agent is told over its console, as keelctl would be."""
 import json
 import os
 import socket

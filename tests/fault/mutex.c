@@ -1,6 +1,7 @@
 /* mutex alone: rank 1 takes and frees a mutex while the agent that keeps it stands still; then each rank does.
- * mutex TURNS: ranks take a mutex in turns while some of them die in all places. Who holds it says so in a word, adds one to a sum and to its own
- * count; whoever is let in finds nobody inside, but one that died and of which it was told. Exit 0 if that is so. */
+ * mutex TURNS: ranks take a mutex in turns while some of them die in all places. Who holds it says so in a word, adds
+ * one to a sum and to its own count; whoever is let in finds nobody inside, but one that died and of which it was
+ * told. Exit 0 if that is so. */
 #include <keel/keel.h>
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
-"""Mutexes whose holders, waiters and those that hand over die at each named step, alone and with their node; and are taken over by a spare; and that
-stand still for longer than an operation may take."""
+"""Mutexes whose holders, waiters and those that hand over die at each named step, alone and with their node; and are
+taken over by a spare; and that stand still for longer than an operation may take."""
 import os
 import signal
 import sys

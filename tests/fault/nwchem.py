@@ -122,7 +122,8 @@ def a_death_in_the_middle():
 
 
 def random_moments(seeds, first):
-    """After so many of the lines that NWChem writes, from its start to its end. Right, or told and a code other than 0."""
+    """After so many of the lines that NWChem writes, from its start to its end. Right, or told and a code other than
+    0."""
     right = told = 0
     with Water(2, "none") as job:
         assert job.wait() == 0 and is_right(job.energy()), job.stderr()

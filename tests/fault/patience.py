@@ -1,5 +1,5 @@
-"""Who only stands still for a while lives: under a debugger, suspended and resumed node by node, cut off for a moment, on a slow link. Who is killed
-meanwhile is known at once, and a part that is cut off for good says so before it ends."""
+"""Who only stands still for a while lives: under a debugger, suspended and resumed node by node, cut off for a moment,
+on a slow link. Who is killed meanwhile is known at once, and a part that is cut off for good says so before it ends."""
 import os
 import re
 import signal
@@ -83,7 +83,8 @@ def test_a_job_that_is_suspended_for_a_minute():
 
 
 def test_agents_that_are_stopped_together_and_go_on_one_after_the_other():
-    """Who goes on first has signs of life of the others in its sockets, from before they were stopped. They live; so do the links to them."""
+    """Who goes on first has signs of life of the others in its sockets, from before they were stopped. They live; so do
+    the links to them."""
     for first, second, spares in ((0, 2, 1), (3, 1, 0)):
         with cluster(40, nodes=NODES + (0 if spares else 1), spares=spares, options=["--silence", "1s"]) as job:
             reach(job)
@@ -169,7 +170,8 @@ def test_who_is_killed_while_another_is_stopped_is_known_at_once():
 
 
 def test_a_view_that_a_stopped_node_holds_up_is_told():
-    """The lost node's death is known, and no view can come before the stopped one has answered, or is dead: one line names it, and none the lost one."""
+    """The lost node's death is known, and no view can come before the stopped one has answered, or is dead: one line
+    names it, and none the lost one."""
     with cluster(100, nodes=5, on_failure="degrade", options=["--stopped", "6"]) as job:
         reach(job)
         job.signal_node(4, signal.SIGSTOP)
@@ -187,7 +189,8 @@ def test_a_view_that_a_stopped_node_holds_up_is_told():
 
 
 def test_gets_go_to_the_other_copy_while_a_node_is_stopped():
-    """Each node's part has its second copy half the ring away: rank 0, whose node has it, reads it there, and the others from there."""
+    """Each node's part has its second copy half the ring away: rank 0, whose node has it, reads it there, and the
+    others from there."""
     with tempfile.TemporaryDirectory(prefix="keel-test-") as place:
         end = os.path.join(place, "end")
         with Cluster(NODES, [READER, "2", end]) as job:
@@ -217,7 +220,8 @@ def test_a_stopped_node_that_is_waited_for_is_dead_after_its_limit():
         assert said - begin > 1900 * MS, (said - begin) / MS
         code = job.wait()
         assert code == 0 and job.stdout().splitlines() == [job.result] * 3, (code, job.stdout(), job.stderr())
-        assert len(re.findall(r"keelrun: .*node 3(, which)? is ", job.stderr())) == 1, job.stderr()  # how it is and who waits: one line
+        # how it is and who waits: one line
+        assert len(re.findall(r"keelrun: .*node 3(, which)? is ", job.stderr())) == 1, job.stderr()
 
 
 def test_a_node_that_is_later_than_silence_allows_is_told():

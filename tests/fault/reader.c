@@ -1,5 +1,5 @@
-/* reader SILENT END: all ranks but SILENT get from its part, eight bytes and a mebibyte in turn, until the file END is there. Each says how many
- * there were, and how long the longest of each kind took. */
+/* reader SILENT END: all ranks but SILENT get from its part, eight bytes and a mebibyte in turn, until the file END is
+ * there. Each says how many there were, and how long the longest of each kind took. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-"""The README's program, and that of keel(3), as they stand there, under the README's first promise: a node dies, and the sum is right, on a spare
-or without one."""
+"""The README's program, and that of keel(3), as they stand there, under the README's first promise: a node dies, and
+the sum is right, on a spare or without one."""
 import os
 import re
 import subprocess

@@ -1,6 +1,7 @@
-/* A moment at which a program writes nothing, so that its copies can be compared from outside (keelctl verify): every rank comes by
- * rest_point(step), the first one decides for all whether they rest there, and those who do say so in the event log and stay
- * until they are told to go on. The test that runs them says what it wants by files in the folder KEEL_REST:
+/* A moment at which a program writes nothing, so that its copies can be compared from outside (keelctl verify): every
+ * rank comes by rest_point(step), the first one decides for all whether they rest there, and those who do say so in the
+ * event log and stay until they are told to go on. The test that runs them says what it wants by files in the folder
+ * KEEL_REST:
  *   want       rest at the next step that nobody has come to; the test takes it away then
  *   last       rest at the last step
  *   step.N     made by the ranks: "rest" or "pass"

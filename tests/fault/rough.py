@@ -1,5 +1,6 @@
-"""Networks and machines that are as rough as real ones: a link of 100 kbit/s, sixteen busy programs on two processors, networks that split in
-unequal and in equal parts, with a spare. Who lives is not declared dead; who is killed meanwhile is known in milliseconds."""
+"""Networks and machines that are as rough as real ones: a link of 100 kbit/s, sixteen busy programs on two processors,
+networks that split in unequal and in equal parts, with a spare. Who lives is not declared dead; who is killed meanwhile
+is known in milliseconds."""
 import os
 import statistics
 import subprocess
@@ -105,7 +106,8 @@ def test_killed_nodes_under_load_16_are_known_and_nobody_else_dies():
 
 
 def split(job, left, what):
-    """Nodes of the set and the others do not reach each other from now on ("add"), or do again ("del"); all reach keelrun."""
+    """Nodes of the set and the others do not reach each other from now on ("add"), or do again ("del"); all reach
+    keelrun."""
     job.poll()
     host = {e["node"]: e["host"] for e in job.has("start")}
     for a in host:
@@ -115,7 +117,8 @@ def split(job, left, what):
 
 
 def test_two_against_three_for_two_seconds_and_for_good():
-    """Nobody dies of the one; of the other the two, also if node 0 is one of them. What was on them is on the others, too."""
+    """Nobody dies of the one; of the other the two, also if node 0 is one of them. What was on them is on the others,
+    too."""
     if not IS_ROOT:
         raise Skip("needs root")
     with cluster(5, 60, NETNS) as job:
@@ -137,8 +140,8 @@ def test_two_against_three_for_two_seconds_and_for_good():
 
 
 def test_three_against_three_with_a_spare():
-    """Six nodes and a spare, which is with the nodes 3 to 5: they are four of seven, and go on, though node 0 is with the others. The spare takes over
-    one node, the ranks of the others are lost."""
+    """Six nodes and a spare, which is with the nodes 3 to 5: they are four of seven, and go on, though node 0 is with
+    the others. The spare takes over one node, the ranks of the others are lost."""
     if not IS_ROOT:
         raise Skip("needs root")
     for seconds in (2, None):

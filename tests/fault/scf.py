@@ -1,5 +1,6 @@
-"""A line of the reference table on 1, 2, 4 and 7 ranks, or as many as --ranks says: undisturbed, and with a node killed in the second iteration,
-substituted and degraded. The energy must be the reference's within 1e-6 and the undisturbed run's within 1e-8."""
+"""A line of the reference table on 1, 2, 4 and 7 ranks, or as many as --ranks says: undisturbed, and with a node killed
+in the second iteration, substituted and degraded. The energy must be the reference's within 1e-6 and the undisturbed
+run's within 1e-8."""
 import argparse
 import contextlib
 import io

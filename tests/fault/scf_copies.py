@@ -1,4 +1,5 @@
-"""keel-scf's --redundancy: the same energy with any number of copies, and a line for what is none. scf_copies.py KEELRUN KEEL-SCF"""
+"""keel-scf's --redundancy: the same energy with any number of copies, and a line for what is none. scf_copies.py
+KEELRUN KEEL-SCF"""
 import re
 import subprocess
 import sys

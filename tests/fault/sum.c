@@ -1,6 +1,6 @@
 /* sum TASKS ROUNDS [MICROSECONDS]: adds up k*k for k in 1..TASKS, ROUNDS times, each term in a task of its own that
- * accumulates it into a replicated word of every rank. Prints the sum when it is right on every rank; exit code 1 and both numbers
- * when it is not, 3 when data is lost. The last argument is how long a task computes.
+ * accumulates it into a replicated word of every rank. Prints the sum when it is right on every rank; exit code 1 and
+ * both numbers when it is not, 3 when data is lost. The last argument is how long a task computes.
  * A small application whose result is known, for tests that kill. */
 #include <keel/keel.h>
 

@@ -1,8 +1,8 @@
-/* survivors CALLS [LENGTH [LEFT]]: so many collectives of the world and of groups made on the way, while ranks die. Each result is compared
- * with what the members that it covers must have given, and printed: "CALL NAME STATUS MEMBERS HASH". All who print a line for a
- * call must print the same (survivors.py compares them). Exit code 1 if a result is wrong.
- * With LEFT it goes on after these with blocking calls, as long as it takes until no more than so many members live.
- * A process that takes a dead rank's place is no member: it ends at once. */
+/* survivors CALLS [LENGTH [LEFT]]: so many collectives of the world and of groups made on the way, while ranks die.
+ * Each result is compared with what the members that it covers must have given, and printed: "CALL NAME STATUS MEMBERS
+ * HASH". All who print a line for a call must print the same (survivors.py compares them). Exit code 1 if a result is
+ * wrong. With LEFT it goes on after these with blocking calls, as long as it takes until no more than so many members
+ * live. A process that takes a dead rank's place is no member: it ends at once. */
 #include <keel/keel.h>
 
 #include <limits.h>
@@ -137,7 +137,8 @@ static int barrier(keel_group *g)
     return members;
 }
 
-/* Where members meet in shared memory, and when, is a matter of time: a board that was left some times is tried at each 64th call. */
+/* Where members meet in shared memory, and when, is a matter of time: a board that was left some times is tried at
+ * each 64th call. */
 static void until_left(keel_group *g, int left)
 {
     for (; barrier(g) > left; call++)
@@ -159,8 +160,8 @@ static void on_survivors(keel_group *g)
     expect_ok(keel_group_free(s), "free");
 }
 
-/* The same without a call of the group: the even ranks that live as far as each of them knows are not the same for all, so
- * the list is of all even ones, and the dead are left out. */
+/* The same without a call of the group: the even ranks that live as far as each of them knows are not the same for all,
+ * so the list is of all even ones, and the dead are left out. */
 static void on_list(keel_group *g)
 {
     int n = 0, *list = calloc((size_t)keel_size(), sizeof *list);

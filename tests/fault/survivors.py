@@ -1,7 +1,8 @@
-"""survivors.py [--full]: ranks, agents and nodes die or freeze at each named step of groups and collectives, at the 1st, 4th, 16th ...
-time (with --full at each) that they come by, until nobody does any more; then several one after the other, until one rank is left.
-The program compares each result with what its members gave; here: all who return from a call have returned the same,
-the dead included, but for what returns early (docs/protocols/collectives.md): there all who live have."""
+"""survivors.py [--full]: ranks, agents and nodes die or freeze at each named step of groups and collectives, at the
+1st, 4th, 16th ... time (with --full at each) that they come by, until nobody does any more; then several one after the
+other, until one rank is left. The program compares each result with what its members gave; here: all who return from a
+call have returned the same, the dead included, but for what returns early (docs/protocols/collectives.md): there all
+who live have."""
 import argparse
 import os
 import sys
@@ -71,7 +72,8 @@ def one_after_the_other():
 
 
 def connections():
-    """Who dies while two ranks make a connection of their own, as the one that is asked and the one that asks; whenever that comes about."""
+    """Who dies while two ranks make a connection of their own, as the one that is asked and the one that asks; whenever
+    that comes about."""
     for fault in "direct.asked:1:kill:rank=0", "direct.connected:1:kill:rank=0", "direct.connected:1:kill:rank=3", "direct.connected:2:node:rank=2":
         assert run(fault, left=NODES - 1) == 1, fault
 
@@ -83,8 +85,9 @@ def substituted():
 
 
 def on_one_node(full):
-    """Members that meet in shared memory: one dies between its post and what becomes of it, and before and after; then one after the other.
-    How often a member posts depends on when the others come, so the program goes on until those are dead that must die."""
+    """Members that meet in shared memory: one dies between its post and what becomes of it, and before and after; then
+    one after the other. How often a member posts depends on when the others come, so the program goes on until those
+    are dead that must die."""
     for point in "coll.entering", "coll.left":
         sweep(point, "kill", full, nodes=1, ranks=NODES)
     for n in range(1, 40) if full else (1, 4, 16):

@@ -1,8 +1,8 @@
 """sweep.py [--how death|silence] [--passings 1,4] [--every N] [--full] [--only POINT]: each named step of the protocols
   death    is the last one of a rank, of a node or of an agent;
   silence  is where its node freezes, or is cut off (netns bed, root), for shorter or longer than the limit;
-at the 1st time that it is passed, or at those of --passings, until nobody passes it any more. --every N: only each N-th step. The
-torture program tells whether the data is right."""
+at the 1st time that it is passed, or at those of --passings, until nobody passes it any more. --every N: only each N-th
+step. The torture program tells whether the data is right."""
 import argparse
 import itertools
 import os

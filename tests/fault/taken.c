@@ -1,5 +1,5 @@
-/* Rank 1 kills its node. Who takes its place finds its parts at the addresses where they were, as everybody else does, loads all of them, stores into them,
- * and tells of it, while the copies on its new node are being made again. */
+/* Rank 1 kills its node. Who takes its place finds its parts at the addresses where they were, as everybody else does,
+ * loads all of them, stores into them, and tells of it, while the copies on its new node are being made again. */
 #include <keel/keel.h>
 
 #include <signal.h>

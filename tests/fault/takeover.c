@@ -1,5 +1,6 @@
-/* takeover: what a process finds that takes a dead rank's place. Two ranks; the last one is killed by the test when rank 0 has said "ready", and a
- * spare takes its place. Before, rank 0 has signalled to it, sent it a message, and made a group with it. Exit 0 if all is right. */
+/* takeover: what a process finds that takes a dead rank's place. Two ranks; the last one is killed by the test when
+ * rank 0 has said "ready", and a spare takes its place. Before, rank 0 has signalled to it, sent it a message, and
+ * made a group with it. Exit 0 if all is right. */
 #include <keel/keel.h>
 
 #include <sched.h>

@@ -1,4 +1,5 @@
-"""What a process finds that takes a dead rank's place: signals, messages, groups (keel/signal.h, keel/message.h, keel/group.h)."""
+"""What a process finds that takes a dead rank's place: signals, messages, groups (keel/signal.h, keel/message.h,
+keel/group.h)."""
 import os
 import sys
 
@@ -7,7 +8,8 @@ import keeltest
 from cluster import Cluster
 
 TAKEOVER = os.environ.get("KEEL_TAKEOVER", "build/tests/fault/takeover")
-FAR = ["--silence", "600s", "--stopped", "never"]  # who dies is killed, and that is seen; silence is want of a processor
+# who dies is killed, and that is seen; silence is want of a processor
+FAR = ["--silence", "600s", "--stopped", "never"]
 
 
 def test_a_spare_finds_signals_and_no_messages_or_groups():

@@ -1,14 +1,16 @@
-/* torture SEED PHASES WORDS TASKS: random puts, gets, accumulates and fetch-and-adds against a model, while somebody else kills
- * nodes and ranks. Every element is checked after every phase. Public API only.
+/* torture SEED PHASES WORDS TASKS: random puts, gets, accumulates and fetch-and-adds against a model, while somebody
+ * else kills nodes and ranks. Every element is checked after every phase. Public API only.
  *
- *   cells      part r holds one region of WORDS words for each writer w; only w puts there, each element at most once per
+ *   cells      part r holds one region of WORDS words for each writer w; only w puts there, each element at most once
+ *              per
  *              phase, values known from (seed, w, r, element, phase): a rank that comes back may repeat its phase
  *   sums       accumulated inside tasks only: integers, so that the order is of no account
  *   counters   word w of part r: fetched-and-added by w only, up to a known number; who comes back reads how far it got
  *   tickets    one counter for all on rank 0's part; each number drawn is marked by compare-and-swap, so twice is found
  *   frail      unreplicated: right, or KEEL_ERR_DATA_LOST
  *
- *   phase p    work, barrier, check, reset of the pool (a barrier): the count of collectives tells who comes back where to go on
+ *   phase p    work, barrier, check, reset of the pool (a barrier): the count of collectives tells who comes back where
+ *              to go on
  *
  * Exit code 0: all right; 1: wrong data; 3: KEEL_ERR_DATA_LOST of replicated data; 4: another error. */
 #include <keel/keel.h>

@@ -1,9 +1,11 @@
-"""torture.py [--seeds N] [--first SEED] [--verbose]: the torture program on random clusters whose nodes and ranks die at random
-times. A seed gives the cluster, the program's data and the plan of deaths; how the processes interleave it cannot repeat.
+"""torture.py [--seeds N] [--first SEED] [--verbose]: the torture program on random clusters whose nodes and ranks die
+at random times. A seed gives the cluster, the program's data and the plan of deaths; how the processes interleave it
+cannot repeat.
 
-For each seed: exit code 0 and the right data; or KEEL_ERR_DATA_LOST, if a node was killed before redundancy was restored
-after another one's death; or no quorum, if a node is silent while too few are left to decide that it is dead. When redundancy was
-restored the program rests, and all copies are equal. Never wrong data, another error or a hang; nothing left behind."""
+For each seed: exit code 0 and the right data; or KEEL_ERR_DATA_LOST, if a node was killed before redundancy was
+restored after another one's death; or no quorum, if a node is silent while too few are left to decide that it is dead.
+When redundancy was restored the program rests, and all copies are equal. Never wrong data, another error or a hang;
+nothing left behind."""
 import argparse
 import os
 import random

@@ -1,6 +1,6 @@
-/* two_nodes: a program with three copies of its data. It says `here` when these are written, and waits for two nodes to die together. Who takes
- * their place finds the data and allocates with the others. Tasks and mutexes go on, too: those that the dead had begun are run again, and what they
- * held is free. Exit 0 if so. */
+/* two_nodes: a program with three copies of its data. It says `here` when these are written, and waits for two nodes to
+ * die together. Who takes their place finds the data and allocates with the others. Tasks and mutexes go on, too: those
+ * that the dead had begun are run again, and what they held is free. Exit 0 if so. */
 #include "../lib/expect.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
-"""Two nodes die together that are next to each other: with three copies nothing is lost, and the program allocates, draws tasks and takes mutexes as before."""
+"""Two nodes die together that are next to each other: with three copies nothing is lost, and the program allocates,
+draws tasks and takes mutexes as before."""
 import os
 import sys
 

@@ -1,10 +1,12 @@
-/* update REDUNDANCY: plain stores into replicated memory (keel/update.h). Between its phases rank 0 waits for a line, and everything
- * rests.
+/* update REDUNDANCY: plain stores into replicated memory (keel/update.h). Between its phases rank 0 waits for a line,
+ * and everything rests.
  *   1  each rank has stored all of its part, once watched and once told; all copies have it
  *   2  the same after some more stores, between what others put and added there, and over it, with the values of before
  *   3  stores that no other copy has, and stores into another segment, which alone was flushed
- *   4  the test has killed a node or a rank: what was brought to the copies is there, and the stores of phase 3 are there or not. Then those
- *      who live have stored the values of before again, which copies that were made meanwhile do not have, and all copies have them */
+ *   4  the test has killed a node or a rank: what was brought to the copies is there, and the stores of phase 3 are
+ *      there or not. Then those
+ *      who live have stored the values of before again, which copies that were made meanwhile do not have, and all
+ *      copies have them */
 #include <keel/keel.h>
 
 #include <errno.h>
@@ -121,7 +123,8 @@ static void look_at_pieces(int rank, int round)
         EXPECT(word[i] == value(rank, i, 1));
 }
 
-/* Each thread stores again and again into a stretch of its own, whose ends lie in one page with the others', and tells of another. */
+/* Each thread stores again and again into a stretch of its own, whose ends lie in one page with the others', and
+ * tells of another. */
 static void *thread(void *number)
 {
     int from = (int)(intptr_t)number, lo = from * WORDS / THREADS, hi = (from + 1) * WORDS / THREADS;

@@ -12,7 +12,8 @@ BESIDE = os.environ.get("KEEL_BESIDE", "build/tests/fault/beside")
 HEIR = os.environ.get("KEEL_HEIR", "build/tests/fault/heir")
 TAKEN = os.environ.get("KEEL_TAKEN", "build/tests/fault/taken")
 RANKS, NODES = 5, 3
-FAR = ["--silence", "600s", "--stopped", "never"]  # who dies is killed, and that is seen; silence is want of a processor
+# who dies is killed, and that is seen; silence is want of a processor
+FAR = ["--silence", "600s", "--stopped", "never"]
 
 
 def update(redundancy):
@@ -29,8 +30,8 @@ def go_on(job):
 
 
 def run(redundancy, die):
-    """Ranks die (die(job) says which) while they have stores that no other copy has; those that they have brought there stay. The ranks
-    whose stores are lost with them."""
+    """Ranks die (die(job) says which) while they have stores that no other copy has; those that they have brought there
+    stay. The ranks whose stores are lost with them."""
     with update(redundancy) as job:
         for phase in (1, 2):
             at_phase(job, phase)

@@ -1,5 +1,6 @@
-/* waits: all ranks but the last wait in a call for the last one, which the test has stopped, or which is late. Usage: waits CALL DIRECTORY. Each
- * says "ready" in the event log, goes on when DIRECTORY/go is there, and ends when DIRECTORY/end is. Exit 0 if the results are right. */
+/* waits: all ranks but the last wait in a call for the last one, which the test has stopped, or which is late. Usage:
+ * waits CALL DIRECTORY. Each says "ready" in the event log, goes on when DIRECTORY/go is there, and ends when
+ * DIRECTORY/end is. Exit 0 if the results are right. */
 #include <keel/keel.h>
 
 #include <pthread.h>

@@ -1,5 +1,5 @@
-"""Nothing hangs silently: who waits, in which call, for whom and why is on the terminal and in keelctl status; with processes that
-are stopped, late and cut off for real."""
+"""Nothing hangs silently: who waits, in which call, for whom and why is on the terminal and in keelctl status; with
+processes that are stopped, late and cut off for real."""
 import json
 import os
 import re

@@ -1,7 +1,9 @@
-"""The front door, as a stranger finds it: a bare Debian 12, the sources, and what README.md and docs/global-arrays.md say, word for word.
+"""The front door, as a stranger finds it: a bare Debian 12, the sources, and what README.md and docs/global-arrays.md
+say, word for word.
 
-Usage: fresh.py [RESULTS]. As root, with mmdebstrap and a way to Debian's packages. RESULTS receives a result for each step, of the form that
-scripts/summarize.py reads. It leaves no process, no mount, and nothing but downloaded packages (roots.CACHE), however it ends."""
+Usage: fresh.py [RESULTS]. As root, with mmdebstrap and a way to Debian's packages. RESULTS receives a result for each
+step, of the form that scripts/summarize.py reads. It leaves no process, no mount, and nothing but downloaded packages
+(roots.CACHE), however it ends."""
 import json
 import os
 import re
@@ -64,7 +66,8 @@ def packages(*groups):
 
 
 def commands(page, heading, first):
-    """The lines of the block of commands under this heading whose first line begins so; a backslash joins lines, and comments go."""
+    """The lines of the block of commands under this heading whose first line begins so; a backslash joins lines, and
+    comments go."""
     with open(os.path.join(TOP, page)) as f:
         section = re.search(r"^#+ %s\n(.*?)(^#|\Z)" % re.escape(heading), f.read(), re.DOTALL | re.MULTILINE).group(1)
     blocks = [re.sub(r"\\\n\s+", "", block) for block in re.findall(r"(?:^    .*\n)+", section, re.MULTILINE)]
@@ -139,7 +142,8 @@ def ga_recipe():
 
 
 def debians_armci_is_noticed(root):
-    """The line with ldd lets a library pass that asks for Keel's, and not one that has its ARMCI from elsewhere, here in it."""
+    """The line with ldd lets a library pass that asks for Keel's, and not one that has its ARMCI from elsewhere, here
+    in it."""
     prefix, check = ga_recipe()[0][0], [line for line in ga_recipe()[1] if line.startswith("ldd")]
     root.do("mkdir -p trial/.libs && echo 'int ARMCI_Finalize(void); int f(void) { return ARMCI_Finalize(); }' >trial/ga.c && "
             "echo 'int ARMCI_Finalize(void) { return 0; }' >trial/other.c")

@@ -1,7 +1,9 @@
-"""Bare Debian 12 roots: the system that a stranger has, with the host's way to its packages (sources, their keys, proxies).
+"""Bare Debian 12 roots: the system that a stranger has, with the host's way to its packages (sources, their keys,
+proxies).
 
-All of it is in memory, on mounts of a mount namespace and with processes of a process namespace that end with the process that made them, however
-that ends. Downloaded packages are kept in CACHE, beside the tree. A user at a time: the others wait."""
+All of it is in memory, on mounts of a mount namespace and with processes of a process namespace that end with the
+process that made them, however that ends. Downloaded packages are kept in CACHE, beside the tree. A user at a time: the
+others wait."""
 import ctypes
 import fcntl
 import os
@@ -24,7 +26,8 @@ PR_SET_PDEATHSIG = 1
 
 
 def alone(program, *arguments):
-    """Run this Python program in namespaces of its own, and return its exit code. Its processes end with it, and it ends with the caller."""
+    """Run this Python program in namespaces of its own, and return its exit code. Its processes end with it, and it
+    ends with the caller."""
     def die_with_the_caller():
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     command = ["unshare", "--mount", "--propagation", "private", "--pid", "--fork", "--kill-child", "--mount-proc", sys.executable, program,
@@ -34,7 +37,8 @@ def alone(program, *arguments):
 
 
 def as_init(function):
-    """The first process of a process namespace: waits for whatever it is left, and ends with the result of function, which runs in a child."""
+    """The first process of a process namespace: waits for whatever it is left, and ends with the result of function,
+    which runs in a child."""
     child = os.fork()
     if child == 0:
         return function()

@@ -1,4 +1,5 @@
-/* Datagrams: sealed ones from a stranger never open; the messages of a member (first byte odd) go to a member of five. */
+/* Datagrams: sealed ones from a stranger never open; the messages of a member (first byte odd) go to a member of
+ * five. */
 #include "detect/member.h"
 #include "detect/seal.h"
 

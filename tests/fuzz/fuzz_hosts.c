@@ -1,4 +1,5 @@
-/* Lists of hosts from files and variables that others have written: whatever is accepted may stand in a command line, and has room for ranks. */
+/* Lists of hosts from files and variables that others have written: whatever is accepted may stand in a command
+ * line, and has room for ranks. */
 #include "pm/run/hosts.h"
 #include "pm/wire/layout.h"
 

@@ -1,5 +1,5 @@
-/* The bodies of messages between keelrun and agents: JSON, and what is inside. The first byte says how the rest is taken: as
- * the whole text, as a value, as a text in a value, as bytes that must come back. */
+/* The bodies of messages between keelrun and agents: JSON, and what is inside. The first byte says how the rest is
+ * taken: as the whole text, as a value, as a text in a value, as bytes that must come back. */
 #include "pm/wire/codec.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
-/* What members say to an agent on accepted data connections (a rank's requests, another agent's stream) and on a rank's control
- * socket. Two agents that are whole, and a third one that is played. The input is records: one byte who speaks, one byte of
- * length, bytes. Most bytes are laid over a message that makes sense. */
+/* What members say to an agent on accepted data connections (a rank's requests, another agent's stream) and on a rank's
+ * control socket. Two agents that are whole, and a third one that is played. The input is records: one byte who speaks,
+ * one byte of length, bytes. Most bytes are laid over a message that makes sense. */
 #include "runtime/agent/ranks.h"
 #include "runtime/base/log.h"
 #include "runtime/net/hello.h"

@@ -1,5 +1,5 @@
-/* What a stranger says to a listener of sealed connections (first byte even: its connect data, and messages that are not
- * sealed), and what a member's sealed frames say (odd). The input is records: one byte of length, bytes. */
+/* What a stranger says to a listener of sealed connections (first byte even: its connect data, and messages that are
+ * not sealed), and what a member's sealed frames say (odd). The input is records: one byte of length, bytes. */
 #include "runtime/base/log.h"
 #include "runtime/net/sealed/sealed.h"
 

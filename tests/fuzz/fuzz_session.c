@@ -1,5 +1,5 @@
-/* Sessions: the first byte says which end; the rest arrives in pieces. A plain one (keelctl's, the kernel vouches) gets frames
- * through, the others must not. */
+/* Sessions: the first byte says which end; the rest arrives in pieces. A plain one (keelctl's, the kernel vouches) gets
+ * frames through, the others must not. */
 #include "pm/wire/codec.h"
 #include "pm/wire/session.h"
 

@@ -1,5 +1,5 @@
-/* The TCP streams below sealed connections, from a stranger who speaks TCP: to a listener (first byte even), and after he was
- * accepted, with and (second bit) without marks on the lengths. */
+/* The TCP streams below sealed connections, from a stranger who speaks TCP: to a listener (first byte even), and after
+ * he was accepted, with and (second bit) without marks on the lengths. */
 #include "runtime/base/log.h"
 #include "runtime/net/stream/stream.h"
 

@@ -1,4 +1,5 @@
-"""A job whose nodes and ranks a test kills or freezes at the right moment: keeltest.Job, and its event log read as it grows."""
+"""A job whose nodes and ranks a test kills or freezes at the right moment: keeltest.Job, and its event log read as it
+grows."""
 import json
 import os
 import signal
@@ -83,7 +84,8 @@ class Cluster(Job):
         return max([e["number"] for e in self.has("application", name="phase")], default=0)
 
     def redundant(self):
-        """Every node death that this test caused is in a view, and redundancy was restored after it, as far as there are nodes."""
+        """Every node death that this test caused is in a view, and redundancy was restored after it, as far as there
+        are nodes."""
         last = self.killed[-1][0] if self.killed else 0
         said = self.has("redundancy_restored") + self.has("redundancy_reduced")
         return not self.killed or any(e["t_ns"] > last for e in said)
@@ -130,8 +132,8 @@ class Cluster(Job):
         assert verdict["result"] == "equal", verdict
 
     def verify_at_rest(self, last=False, seconds=HANG_S):
-        """At the next moment of rest (last: that of the last step, which the program was told of before), when redundancy is
-        restored: all copies are equal. False: the job ended before."""
+        """At the next moment of rest (last: that of the last step, which the program was told of before), when
+        redundancy is restored: all copies are equal. False: the job ended before."""
         if not last:
             self.want_rest()
         if not self.until(lambda c: c.resting_at() is not None, "the program to come to rest", seconds):
@@ -150,7 +152,8 @@ class Cluster(Job):
             self.rests.cleanup()
 
     def restored(self):
-        """All copies are there again, or as many as can be, since the last blow. A node that is alone has nothing to say."""
+        """All copies are there again, or as many as can be, since the last blow. A node that is alone has nothing to
+        say."""
         said = self.has("redundancy_restored") + self.has("redundancy_reduced")
         return not self.struck or len(self.live_nodes()) < 2 or any(e["t_ns"] > self.struck for e in said)
 

@@ -1,4 +1,5 @@
-/* What programs of several processes check with. What is not so is told with the rank and the line, and ends the process with 1. */
+/* What programs of several processes check with. What is not so is told with the rank and the line, and ends the
+ * process with 1. */
 #ifndef KEEL_TESTS_EXPECT_H
 #define KEEL_TESTS_EXPECT_H
 

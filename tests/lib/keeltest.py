@@ -1,7 +1,7 @@
 """Running jobs under keelrun in tests: deadlines, results, and a check that nothing is left behind.
 
-A test file defines functions test_*, each taking no argument, and ends with keeltest.main(globals()). Its arguments: all of them,
-or those that are named, or, behind --but, all but those.
+A test file defines functions test_*, each taking no argument, and ends with keeltest.main(globals()). Its arguments:
+all of them, or those that are named, or, behind --but, all but those.
 Exit codes as everywhere: 0 passed, 1 failed, 77 skipped. KEEL_BIN is the folder of the built programs."""
 import ctypes
 import glob
@@ -21,7 +21,8 @@ KEELRUN, KEELCTL = os.path.join(BIN, "keelrun"), os.path.join(BIN, "keelctl")
 SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
 IS_ROOT = os.geteuid() == 0
 HANG_S = 900  # what takes longer hangs, on a machine of any speed; no test is about this number
-LEFT_S = 50  # what is there for so long after the end was left behind; less than any lease by which what was forgotten ends itself
+# what is there for so long after the end was left behind; less than any lease by which what was forgotten ends itself
+LEFT_S = 50
 
 
 class Skip(Exception):
@@ -127,7 +128,8 @@ def expect_points(faults):
 
 
 class Job:
-    """One keelrun. with Job(["-n", "4", "--nodes", "4", "prog"]) as job: ... ; leaving the block checks for leftovers."""
+    """One keelrun. with Job(["-n", "4", "--nodes", "4", "prog"]) as job: ... ; leaving the block checks for
+    leftovers."""
 
     count = 0
 
@@ -217,7 +219,8 @@ class Job:
 
     def events(self, name=None):
         text = self.events_text()
-        lines = [json.loads(line) for line in text[:text.rfind("\n") + 1].splitlines()]  # the last one may be half there
+        # the last one may be half there
+        lines = [json.loads(line) for line in text[:text.rfind("\n") + 1].splitlines()]
         return [e for e in lines if name is None or e["event"] == name]
 
     def id(self):
@@ -232,7 +235,8 @@ class Job:
         return self.known_id
 
     def status(self):
-        """keelctl status --json, nodes as a dict by number. Of an agent that got no processor for too long nothing is known: again."""
+        """keelctl status --json, nodes as a dict by number. Of an agent that got no processor for too long nothing is
+        known: again."""
         def answered():
             text = subprocess.run([KEELCTL, "status", "--json", self.id()], capture_output=True, timeout=HANG_S)
             assert text.returncode == 0, text.stderr.decode()

@@ -13,8 +13,8 @@ CLONE_NEWNET = 0x40000000
 
 @functools.cache
 def own_network():
-    """From now on this process and its jobs have a loopback device of their own: what others send there would fill the recorder's
-    buffer, and then ours would be missing."""
+    """From now on this process and its jobs have a loopback device of their own: what others send there would fill the
+    recorder's buffer, and then ours would be missing."""
     if ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWNET):
         raise Skip("needs a network namespace: " + os.strerror(ctypes.get_errno()))
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
@@ -45,7 +45,8 @@ class Recorder:
             yield data[9], socket.inet_ntoa(data[12:16]), socket.inet_ntoa(data[16:20]), data[header:]
 
     def read(self):
-        """({(source, destination): bytes sent} of TCP, [(source, destination, bytes)] of UDP); ends are (address, port)."""
+        """({(source, destination): bytes sent} of TCP, [(source, destination, bytes)] of UDP); ends are (address,
+        port)."""
         segments, datagrams = {}, []
         for protocol, source, destination, data in self.packets():
             ports = struct.unpack(">HH", data[:4])

@@ -1,5 +1,5 @@
-"""System calls of newer kernels are made in one place, which does without them where they are not there: runtime/base/kernel.c. Elsewhere
-none is made by its number, but by who can do without it as a whole.
+"""System calls of newer kernels are made in one place, which does without them where they are not there:
+runtime/base/kernel.c. Elsewhere none is made by its number, but by who can do without it as a whole.
 
 Usage: calls.py TOP"""
 import pathlib
@@ -10,7 +10,8 @@ top = pathlib.Path(sys.argv[1])
 WITHOUT = {
     "runtime/base/kernel.c": None,  # any
     "runtime/base/slice.c": {"sched_getattr", "sched_setattr"},  # it has the time that it had
-    "runtime/net/ofi/ofi_init.c": {"landlock_add_rule", "landlock_create_ruleset", "landlock_restrict_self"},  # the start is slower
+    # the start is slower
+    "runtime/net/ofi/ofi_init.c": {"landlock_add_rule", "landlock_create_ruleset", "landlock_restrict_self"},
     "detect/witness.c": {"gettid"},  # not new
 }
 NEWER = re.compile(r"\b(close_range|pidfd_open|pidfd_send_signal|pidfd_getfd|clone3|openat2|statx|faccessat2|epoll_pwait2|membarrier|userfaultfd|"

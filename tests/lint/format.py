@@ -1,4 +1,6 @@
-"""The C files are formatted as .clang-format says. Usage: format.py TOP; prints what clang-format-14 would change, exit 1 if anything."""
+"""The C files are formatted as .clang-format says, and no line of theirs, comments too, or of a page's text has more
+than 120 columns. Usage: format.py TOP; prints what clang-format-14 would change and what is too long, exit 1 if
+anything."""
 import os
 import shutil
 import subprocess
@@ -8,11 +10,39 @@ if not shutil.which("clang-format-14"):
     print("clang-format-14 is not installed")
     sys.exit(77)
 
-files = []
-for folder, folders, names in os.walk(sys.argv[1]):
-    # build folders are no part of the tree, wherever they are
-    folders[:] = [f for f in folders if f[0] != "." and not os.path.exists(os.path.join(folder, f, "meson-private"))]
-    files += [os.path.join(folder, name) for name in names if name.endswith((".c", ".h"))]
+COLUMNS = 120
+
+
+def tracked(top, ends):
+    """Of the tree, build folders left out: they are no part of it, wherever they are."""
+    found = []
+    for folder, folders, names in os.walk(top):
+        folders[:] = [f for f in folders if f[0] != "." and not os.path.exists(os.path.join(folder, f, "meson-private"))]
+        found += [os.path.join(folder, name) for name in names if name.endswith(ends)]
+    return sorted(found)
+
+
+def is_text(line):
+    """Of a page: no table, heading, picture or command."""
+    return not line.startswith(("|", "#", "    ", "<", "```"))
+
+
+def too_long(path):
+    """Numbers of lines."""
+    page, code, found = path.endswith(".md"), False, []
+    with open(path, encoding="utf-8") as f:
+        for number, line in enumerate(f, 1):
+            code = code != line.startswith("```")
+            if len(line.rstrip("\n")) > COLUMNS and not (page and (code or not is_text(line))):
+                found.append(number)
+    return found
+
+
+top = sys.argv[1]
+files = tracked(top, (".c", ".h"))
 if len(files) < 20:
     sys.exit("hardly any C files found: is this the top of the tree?")
-sys.exit(subprocess.run(["clang-format-14", "--dry-run", "-Werror", *sorted(files)]).returncode)
+long = ["%s:%d: more than %d columns" % (path, number, COLUMNS)
+        for path in files + tracked(top, (".md",)) for number in too_long(path)]
+print("\n".join(long))
+sys.exit(subprocess.run(["clang-format-14", "--dry-run", "-Werror", *files]).returncode or bool(long))

@@ -1,8 +1,9 @@
-"""Each public header compiles alone, as C89 and C11, as C++98 and C++17; keel.h includes them all, and all are installed. Results that may say
-that data are lost warn if they are not looked at, and the programs in the documentation do.
+"""Each public header compiles alone, as C89 and C11, as C++98 and C++17; keel.h includes them all, and all are
+installed. Results that may say that data are lost warn if they are not looked at, and the programs in the documentation
+do.
 
-Usage: headers.py TOP MPI CC [CXX]; MPI is the folder of mpi.h, which armci.h includes, or "" if there is none: ARMCI's headers are
-left out then. Exit 77 if there is no C++ compiler.
+Usage: headers.py TOP MPI CC [CXX]; MPI is the folder of mpi.h, which armci.h includes, or "" if there is none: ARMCI's
+headers are left out then. Exit 77 if there is no C++ compiler.
 """
 import pathlib
 import re

@@ -1,4 +1,5 @@
-"""A lower layer never includes a higher one, and what claims to be pure calls nothing but memory, string and assert functions.
+"""A lower layer never includes a higher one, and what claims to be pure calls nothing but memory, string and assert
+functions.
 
 Usage: layers.py TOP BUILD; prints each offence, exit 1 if there is one. TOP is the tree, BUILD where it was built.
 test_layers.py plants offences and sees that each is found.

@@ -1,5 +1,6 @@
-"""Every public function is named in a manual page and every result code in keel_status.3; groff has nothing to say about any page.
-Usage: man.py TOP; prints what is missing, exit 1 if something is. The groff check is left out where groff is not installed."""
+"""Every public function is named in a manual page and every result code in keel_status.3; groff has nothing to say
+about any page. Usage: man.py TOP; prints what is missing, exit 1 if something is. The groff check is left out where
+groff is not installed."""
 import pathlib
 import re
 import shutil

@@ -1,7 +1,7 @@
 """models.py SOURCE: do the models name functions that there are?
 
-At the top of each model, below "Which step mirrors what (folder):", stands a table: step, functions, files. Each function is defined in one of the files
-of its line; _take after ledger_send is ledger_take."""
+At the top of each model, below "Which step mirrors what (folder):", stands a table: step, functions, files. Each
+function is defined in one of the files of its line; _take after ledger_send is ledger_take."""
 import os
 import re
 import sys

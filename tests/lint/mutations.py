@@ -1,7 +1,7 @@
 """mutations.py SOURCE: can each rule still be taken out?
 
-Each change of tests/sim/mutate/rules.py names a text that stands once in its file. One that does not fit any more would be noticed by nobody
-until the rules are taken out again, which takes hours. No two changes have one name."""
+Each change of tests/sim/mutate/rules.py names a text that stands once in its file. One that does not fit any more would
+be noticed by nobody until the rules are taken out again, which takes hours. No two changes have one name."""
 import os
 import sys
 

@@ -1,7 +1,8 @@
 """points.py SOURCE: does the simulation of the data half aim at each fault point of that half?
 
-Each FAULT_POINT of the runtime stands in a list of tests/sim/data/scenarios.c, at whose points processes die, freeze or are cut off; or it is where the
-simulation does not come, and is named here with the reason. A name in scenarios.c that no fault point has is wrong, too."""
+Each FAULT_POINT of the runtime stands in a list of tests/sim/data/scenarios.c, at whose points processes die, freeze or
+are cut off; or it is where the simulation does not come, and is named here with the reason. A name in scenarios.c that
+no fault point has is wrong, too."""
 import os
 import re
 import sys

@@ -1,6 +1,6 @@
 """Every test that tests/multi/README.md names exists, and each sentence's row names one or says that it is not tried.
-A name in brackets is in the file that stands before them; outside, it is a file or folder, a program of the tests, or a function of the section's file.
-Usage: tried.py TOP; prints what is not there, exit 1 if something is not."""
+A name in brackets is in the file that stands before them; outside, it is a file or folder, a program of the tests, or a
+function of the section's file. Usage: tried.py TOP; prints what is not there, exit 1 if something is not."""
 import pathlib
 import re
 import sys

@@ -1,6 +1,7 @@
 """wire.py SOURCE: who looks at the members of a message's header whose meaning depends on its type?
 
-Those are struct wire's raw: encode and decode of the messages in runtime/wire turn them into what they mean. Nobody else in the program names them."""
+Those are struct wire's raw: encode and decode of the messages in runtime/wire turn them into what they mean. Nobody
+else in the program names them."""
 import os
 import re
 import sys

@@ -73,8 +73,8 @@ static void test_contiguous(void)
     EXPECT(ARMCI_Free(base[me]) == 0);
 }
 
-/* A handle is a value: its copy is waited for as well. One that nobody waits for, at a place that is used again or not, is no
- * error, and costs those after it nothing: what is complete gives its place back. */
+/* A handle is a value: its copy is waited for as well. One that nobody waits for, at a place that is used again or not,
+ * is no error, and costs those after it nothing: what is complete gives its place back. */
 static void test_handles(void)
 {
     enum { ROUNDS = 50, FORGOTTEN = 3000 };
@@ -262,8 +262,8 @@ static void test_vector(void)
     EXPECT(ARMCI_Free(base[me]) == 0);
 }
 
-/* Pieces of one call that overlap are put one after the other, whatever vectors they are of: also in each copy, and to a target on this node, whose agent
- * stores what comes in messages. */
+/* Pieces of one call that overlap are put one after the other, whatever vectors they are of: also in each copy, and to
+ * a target on this node, whose agent stores what comes in messages. */
 static void test_vectors_that_overlap(void)
 {
     enum { LONGS = 12, TIMES = 300 };
@@ -564,7 +564,8 @@ static void test_exchange(ARMCI_Group *half, const int *list, int size)
         EXPECT(of_half[m] == places[list[m]]);
 }
 
-/* Memory of groups: each half of the processes its own, at the same time, with parts that differ; only members free it. */
+/* Memory of groups: each half of the processes its own, at the same time, with parts that differ; only members free
+ * it. */
 static void test_memory_of_groups(void)
 {
     enum { ROUNDS = 3 };

@@ -1,5 +1,6 @@
-/* Groups of the same members made again and again, with waiting for each other in between, so that some are at the next one while others are at the last. Each creation ends in
- * MPI, which makes the communicator: who has got on there answers nobody in Keel. */
+/* Groups of the same members made again and again, with waiting for each other in between, so that some are at the next
+ * one while others are at the last. Each creation ends in MPI, which makes the communicator: who has got on there
+ * answers nobody in Keel. */
 #include <armci.h>
 
 #include <mpi.h>

@@ -1,5 +1,5 @@
-/* armci-bad CASE: what is wrong with a call of ARMCI's ends the job, of two processes, with a line that says so (armci_calls.c has every call). Reaching the end of main is
- * the failure (exit 0; the test wants 1 and the line). */
+/* armci-bad CASE: what is wrong with a call of ARMCI's ends the job, of two processes, with a line that says so
+ * (armci_calls.c has every call). Reaching the end of main is the failure (exit 0; the test wants 1 and the line). */
 #include <armci.h>
 
 #include <stdio.h>

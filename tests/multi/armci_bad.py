@@ -1,6 +1,7 @@
-"""armci_bad.py KEELRUN PROGRAM END-PROGRAM PARTS-PROGRAM: each wrong call of tests/multi/armci_bad.c ends the job with its exit code and a line that names call and reason; so does
-a process that dies, or ends by itself, before or between ARMCI_Finalize and MPI_Finalize (armci_end.c); so
-does a put to a dead one's part that is longer than it (armci_parts.c)."""
+"""armci_bad.py KEELRUN PROGRAM END-PROGRAM PARTS-PROGRAM: each wrong call of tests/multi/armci_bad.c ends the job with
+its exit code and a line that names call and reason; so does a process that dies, or ends by itself, before or between
+ARMCI_Finalize and MPI_Finalize (armci_end.c); so does a put to a dead one's part that is longer than it
+(armci_parts.c)."""
 import subprocess
 import sys
 

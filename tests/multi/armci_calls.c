@@ -1,6 +1,7 @@
-/* armci-calls [list]: every call of ARMCI's before ARMCI_Init and after ARMCI_Finalize, and every call that can be wrong with what can be wrong with it. A
- * wrong call ends its process with exit code 1 and a line that names call and reason, and has not touched any process's memory. Each is made in a
- * child of its own, which has the parent's memory and no way to the others. Two processes. list: the names of the calls, one a line. */
+/* armci-calls [list]: every call of ARMCI's before ARMCI_Init and after ARMCI_Finalize, and every call that can be
+ * wrong with what can be wrong with it. A wrong call ends its process with exit code 1 and a line that names call and
+ * reason, and has not touched any process's memory. Each is made in a child of its own, which has the parent's
+ * memory and no way to the others. Two processes. list: the names of the calls, one a line. */
 #include <armci.h>
 
 #include <limits.h>
@@ -460,8 +461,8 @@ int main(int argc, char **argv)
             puts(ending[i].name);
         for (int i = 0; i < RETURNING; i++)
             puts(returning[i].name);
-        puts(
-            "ARMCI_Init\nARMCI_Init_args\nARMCI_Init_mpi_comm\nARMCI_Error\narmci_msg_abort\nMPI_Finalize"); /* of armci, armci-comm and armci-bad */
+        /* of armci, armci-comm and armci-bad */
+        puts("ARMCI_Init\nARMCI_Init_args\nARMCI_Init_mpi_comm\nARMCI_Error\narmci_msg_abort\nMPI_Finalize");
         return 0;
     }
     ARMCI_INIT_HANDLE(&handle);

@@ -1,5 +1,6 @@
-/* armci-dead VICTIM: a process dies that holds mutexes. Those who live take them over, also the ones that were kept at the dead one, and go on with ARMCI's
- * memory, mutexes and groups, old ones and new ones, in which the dead one has its place. */
+/* armci-dead VICTIM: a process dies that holds mutexes. Those who live take them over, also the ones that were kept at
+ * the dead one, and go on with ARMCI's memory, mutexes and groups, old ones and new ones, in which the dead one has
+ * its place. */
 #include <armci.h>
 #include <keel/job.h>
 
@@ -45,7 +46,8 @@ static void test_mutexes_of_the_dead(void **base)
     EXPECT(ARMCI_Destroy_mutexes() == 0);
 }
 
-/* A group that was made before has a place for the dead. Sizes differ; the dead one's part is larger than the largest. */
+/* A group that was made before has a place for the dead. Sizes differ; the dead one's part is larger than the
+ * largest. */
 static void test_memory_of_an_old_group(ARMCI_Group *group, const int *process)
 {
     void *base[PROCESSES_MAX];
@@ -114,7 +116,8 @@ static void test_memory_without_a_member(ARMCI_Group *pair)
     EXPECT(ARMCI_GetValueLong(base[0], dead) == 4 && ARMCI_Free_group(base[1], pair) == 0);
 }
 
-/* Who was dead before has its number in a new group, and its part of memory that is made in it: another member keeps that. */
+/* Who was dead before has its number in a new group, and its part of memory that is made in it: another member keeps
+ * that. */
 static void test_new_groups(void)
 {
     ARMCI_Group pair, alone;

@@ -1,8 +1,8 @@
-/* armci-end [survive|leave|group|before|between|exit|bcast]: process 1 dies between ARMCI_Finalize and MPI_Finalize, whose end of MPI's own waits for all. Those who survive end well; without
- * keel_survive the job ends with a line (armci_bad.py). leave: it ends by itself long before, with 0; the others have no sum without it; group: they
- * make a group with it. before: just before
- * ARMCI_Finalize; between, exit: between the two, by _exit and exit. bcast: it dies before it has sent what
- * the others wait for: they are told whom they wait for. */
+/* armci-end [survive|leave|group|before|between|exit|bcast]: process 1 dies between ARMCI_Finalize and MPI_Finalize,
+ * whose end of MPI's own waits for all. Those who survive end well; without keel_survive the job ends with a line
+ * (armci_bad.py). leave: it ends by itself long before, with 0; the others have no sum without it; group: they make a
+ * group with it. before: just before ARMCI_Finalize; between, exit: between the two, by _exit and exit. bcast: it dies
+ * before it has sent what the others wait for: they are told whom they wait for. */
 #include <armci.h>
 #include <keel/job.h>
 #include <mpi.h>

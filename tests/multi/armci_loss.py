@@ -1,5 +1,7 @@
-"""armci_loss.py KEELRUN PROGRAM [PLACE...]: a program of ARMCI that has not called keel_survive, and loses a process, ends with one line that names the loss and a code other than 0:
-in every mode of keelrun's, whatever the others are doing (armci_loss.c). No line says that anybody goes on. In `final` the result stands: who ends by itself there does not matter."""
+"""armci_loss.py KEELRUN PROGRAM [PLACE...]: a program of ARMCI that has not called keel_survive, and loses a process,
+ends with one line that names the loss and a code other than 0: in every mode of keelrun's, whatever the others are
+doing (armci_loss.c). No line says that anybody goes on. In `final` the result stands: who ends by itself there does not
+matter."""
 import itertools
 import os
 import subprocess

@@ -1,5 +1,6 @@
-/* armci-parts [beyond] VICTIM...: processes die, then memory is made for all, and on a new group of all. Each dead one's part is its own, and has room for more
- * than those who live have asked for. beyond: a put that is longer than that ends the job (armci_bad.py), and writes to nobody's part. */
+/* armci-parts [beyond] VICTIM...: processes die, then memory is made for all, and on a new group of all. Each dead
+ * one's part is its own, and has room for more than those who live have asked for. beyond: a put that is longer than
+ * that ends the job (armci_bad.py), and writes to nobody's part. */
 #include <armci.h>
 #include <keel/job.h>
 

@@ -1,5 +1,6 @@
-/* armci-stopped: the last process is stopped (SIGSTOP) for several times KEEL_TIMEOUT_MS while the others are in ARMCI_Malloc and ARMCI_Free, of all and of a
- * group: they wait for it, as ARMCI has no call to go on with, and have what they asked for when it goes on. Exit 0 if all is right. */
+/* armci-stopped: the last process is stopped (SIGSTOP) for several times KEEL_TIMEOUT_MS while the others are in
+ * ARMCI_Malloc and ARMCI_Free, of all and of a group: they wait for it, as ARMCI has no call to go on with, and have
+ * what they asked for when it goes on. Exit 0 if all is right. */
 #include <armci.h>
 
 #include <pthread.h>

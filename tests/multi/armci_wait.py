@@ -1,4 +1,5 @@
-"""armci_wait.py KEELRUN PROGRAM: who waits in MPI for a dead process is told of, and ended; who computes, or waits for a living one, is not (armci_wait.c)."""
+"""armci_wait.py KEELRUN PROGRAM: who waits in MPI for a dead process is told of, and ended; who computes, or waits for
+a living one, is not (armci_wait.c)."""
 import os
 import re
 import subprocess

@@ -1,6 +1,7 @@
-/* aside SEED ROUNDS: nobody needs who has returned from a collective call. Calls are drawn, the same on all ranks; after some of them each rank waits, without calling Keel, until
- * all have returned. Where a call needs a rank that is through with it the program hangs. Ranks also go on at once, so that some are in the next call while others are in the
- * last. Exit 0 if all is right. */
+/* aside SEED ROUNDS: nobody needs who has returned from a collective call. Calls are drawn, the same on all ranks;
+ * after some of them each rank waits, without calling Keel, until all have returned. Where a call needs a rank that is
+ * through with it the program hangs. Ranks also go on at once, so that some are in the next call while others are in
+ * the last. Exit 0 if all is right. */
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>

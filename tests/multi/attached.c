@@ -1,5 +1,5 @@
-/* Segments that one process makes alone, as a group of itself, and others attach by a description that was sent to them: every operation, at any
- * process, from any; and what is wrong. Exit 0 if all is right. */
+/* Segments that one process makes alone, as a group of itself, and others attach by a description that was sent to
+ * them: every operation, at any process, from any; and what is wrong. Exit 0 if all is right. */
 #include <keel/keel.h>
 
 #include <stdlib.h>
@@ -16,7 +16,8 @@ static size_t size_of(int rank)
     return (size_t)8 * FIRST + 4096 * (size_t)rank;
 }
 
-/* What the others find of the one that made it, and do to it: the sum in word 0, one word each, the last word's bits. */
+/* What the others find of the one that made it, and do to it: the sum in word 0, one word each, the last word's
+ * bits. */
 static void use(keel_segment *s, int owner)
 {
     int64_t by = 1 + me, word = 100 * owner + me, old = -1, bit = (int64_t)1 << me, two[2] = {-me, owner};

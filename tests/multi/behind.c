@@ -1,7 +1,7 @@
-/* behind [groups]: the last rank is stopped in the middle of a gathering of all; with "groups" also in those of a group of every second rank
- * and of one with rank 0 alone, all at once. The others, of two the one who has got what it gave, leave by keel_finalize without it, as KEEL_TIMEOUT_MS is
- * short. When it goes on it is told of an error in each group of which it has not all blocks: nobody is left to give it them. Exit 0 if all is
- * right. */
+/* behind [groups]: the last rank is stopped in the middle of a gathering of all; with "groups" also in those of a group
+ * of every second rank and of one with rank 0 alone, all at once. The others, of two the one who has got what it gave,
+ * leave by keel_finalize without it, as KEEL_TIMEOUT_MS is short. When it goes on it is told of an error in each group
+ * of which it has not all blocks: nobody is left to give it them. Exit 0 if all is right. */
 #include <keel/keel.h>
 
 #include <signal.h>

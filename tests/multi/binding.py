@@ -1,4 +1,5 @@
-"""binding.py API.JSON LIBKEEL: a binding for Python, made of api.json when it is loaded, in a job of two ranks and more.
+"""binding.py API.JSON LIBKEEL: a binding for Python, made of api.json when it is loaded, in a job of two ranks and
+more.
 
 Every call that api.json names is there, with its types; some are made. What is no handle of a group is an error. Exit 0
 if all is right."""

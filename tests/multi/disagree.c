@@ -1,6 +1,7 @@
-/* disagree: one rank is in a collective of all live ranks (argument: barrier, split, bcast, sum or reset), the others allocate or free (second argument: alloc,
- * parts, free, mutexes, pool, unlock or unpool); or the other way round (third argument: others). All are told, and told so from then on; the rest goes on
- * (keel/collective.h). Two ranks or more. Exit 0 if all is right. */
+/* disagree: one rank is in a collective of all live ranks (argument: barrier, split, bcast, sum or reset), the others
+ * allocate or free (second argument: alloc, parts, free, mutexes, pool, unlock or unpool); or the other way round
+ * (third argument: others). All are told, and told so from then on; the rest goes on (keel/collective.h). Two ranks
+ * or more. Exit 0 if all is right. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,5 @@
-/* events: each of keel_event's limits, for events.py, which reads the log: names and texts in hexadecimal, one event for each pair of arguments; "-": no text. */
+/* events: each of keel_event's limits, for events.py, which reads the log: names and texts in hexadecimal, one event
+ * for each pair of arguments; "-": no text. */
 #include <stdlib.h>
 #include <string.h>
 

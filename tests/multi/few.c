@@ -1,5 +1,6 @@
-/* few: keel_init where the process may open few descriptors, from none to as many as it takes: KEEL_ERR_SYSTEM with a line that says so (keel/job.h), then
- * KEEL_OK. Each try is a job of its own: few N. Exit 0 if it is one of these two and, for 64, the second. */
+/* few: keel_init where the process may open few descriptors, from none to as many as it takes: KEEL_ERR_SYSTEM with a
+ * line that says so (keel/job.h), then KEEL_OK. Each try is a job of its own: few N. Exit 0 if it is one of these
+ * two and, for 64, the second. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>

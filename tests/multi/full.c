@@ -1,5 +1,6 @@
-/* full: a call that is complete does not wait for a stopped process to which there is no room. Two ranks: the second begins a barrier and stops itself; the
- * first fills the way to it with messages, completes the barrier, and lets it go on. Exit 0 if all is right; it hangs if not. */
+/* full: a call that is complete does not wait for a stopped process to which there is no room. Two ranks: the second
+ * begins a barrier and stops itself; the first fills the way to it with messages, completes the barrier, and lets it
+ * go on. Exit 0 if all is right; it hangs if not. */
 #include <keel/keel.h>
 
 #include <signal.h>

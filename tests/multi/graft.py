@@ -39,7 +39,8 @@ def changed(folder, name, change):
 
 
 def functions():
-    """Where the program's file has each function of ARMCI's; as many bytes from the begin of the file as from that of the memory."""
+    """Where the program's file has each function of ARMCI's; as many bytes from the begin of the file as from that of
+    the memory."""
     said = subprocess.run(["nm", "-S", PROGRAM], check=True, capture_output=True, text=True).stdout
     lines = [line.split() for line in said.splitlines()]
     text = {line[3]: (int(line[0], 16), int(line[1], 16)) for line in lines if len(line) == 4 and line[2] in "tTW"}

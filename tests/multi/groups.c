@@ -1,5 +1,5 @@
-/* groups [COUNT]: every public call on groups, on any number of ranks, checked element by element, and so many groups made and freed.
- * Exit 0 if all is right. */
+/* groups [COUNT]: every public call on groups, on any number of ranks, checked element by element, and so many groups
+ * made and freed. Exit 0 if all is right. */
 #include <keel/keel.h>
 
 #include <complex.h>

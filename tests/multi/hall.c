@@ -1,5 +1,5 @@
-/* The last rank has no address space for the memory that the ranks of a node share: its keel_init says so, and the others
- * go on without it. They would put messages there that it never reads. */
+/* The last rank has no address space for the memory that the ranks of a node share: its keel_init says so, and the
+ * others go on without it. They would put messages there that it never reads. */
 #include <keel/keel.h>
 
 #include <errno.h>

@@ -1,12 +1,17 @@
 /* Real helper threads in real processes on 127.0.0.x: `helpers MODE`, MODE one of
- *   kill    SIGKILL of each node in turn (a fresh job each time): every other commits its death, told for certain by its kernel
- *   freeze  SIGSTOP for good of each node in turn: every other commits its death, told by its witness; after SIGCONT it ends itself
+ *   kill    SIGKILL of each node in turn (a fresh job each time): every other commits its death, told for certain by
+ *           its kernel
+ *   freeze  SIGSTOP for good of each node in turn: every other commits its death, told by its witness; after SIGCONT it
+ *           ends itself
  *   pause   SIGSTOP for 300 ms: nobody dies where 780 ms are allowed
- *   blind   SIGSTOP for good of each node and its witness: where that has real-time priority, its not answering tells as much
+ *   blind   SIGSTOP for good of each node and its witness: where that has real-time priority, its not answering tells
+ *           as much
  *   load    8 busy processes at nice 0 (KEEL_LOAD_NICE) for 20 s (KEEL_LOAD_S): nobody dies
- *   idle    how often an idle node wakes up: less than a hundred times a second. Processor time is printed: below 0.5 % of a core on a
+ *   idle    how often an idle node wakes up: less than a hundred times a second. Processor time is printed: below 0.5 %
+ *           of a core on a
  *           machine that has nothing else to do
- *   full    no node may open a descriptor more: one whose thread stands still for 450 ms, and whose witness has died, does not die of
+ *   full    no node may open a descriptor more: one whose thread stands still for 450 ms, and whose witness has died,
+ *           does not die of
  *           that; a connection that waits to be taken keeps no processor busy; a death is found
  *   forge   garbage, foreign and altered datagrams and connections: dropped and counted, nobody dies
  * and, where the environment says how (tests/rdma-vm does),
@@ -14,8 +19,8 @@
  *   loss    every fifth packet to and from one node is lost: nobody dies
  *   delay   what goes to one node comes 600 ms later: all agree on what that means
  *   fallback  the device of one node carries nothing any more: it goes on without, nobody dies, a kill is known as ever
- * Environment: KEEL_HELPERS_HOST the nodes' addresses, 127.0.0.%d by default (%d is 2, 3, ...); KEEL_HELPERS_PROBE auto,
- * verbs or ofi; KEEL_HELPERS_CUT and _HEAL, _LOSE, _DELAY and _STRAIGHT, _BREAK: commands, %d as above.
+ * Environment: KEEL_HELPERS_HOST the nodes' addresses, 127.0.0.%d by default (%d is 2, 3, ...); KEEL_HELPERS_PROBE
+ * auto, verbs or ofi; KEEL_HELPERS_CUT and _HEAL, _LOSE, _DELAY and _STRAIGHT, _BREAK: commands, %d as above.
  * Prints the times measured. */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -131,8 +136,8 @@ static void end_job(void)
 
 static enum member_evidence evidence; /* of the first verdict on the last victim */
 
-/* A killed process keeps its sockets until its memory is taken apart, which takes long on a busy machine: until then nobody can know more
- * than that it is silent. Were they closed for all the silence of this verdict? */
+/* A killed process keeps its sockets until its memory is taken apart, which takes long on a busy machine: until then
+ * nobody can know more than that it is silent. Were they closed for all the silence of this verdict? */
 static bool closed_through(uint64_t verdict)
 {
     uint64_t silence = verdict - (uint64_t)(dark_ms ? dark_ms : 250) * MS;
@@ -141,8 +146,8 @@ static bool closed_through(uint64_t verdict)
 
 enum basis { SILENT, CERTAIN, EITHER };
 
-/* All but the victim have committed its death: the time of the last, in ms since t. The first verdict rested on certain evidence,
- * or on silence: what takes 1 ms and what takes the limit of silence. */
+/* All but the victim have committed its death: the time of the last, in ms since t. The first verdict rested on certain
+ * evidence, or on silence: what takes 1 ms and what takes the limit of silence. */
 static double wait_commits(int victim, uint64_t t, enum basis basis)
 {
     struct note n;
@@ -581,8 +586,8 @@ static void mode_loss(void)
     end_job();
 }
 
-/* Longer than a read may take, shorter than the limit: which of the two verdicts falls depends on when the last read was.
- * If it is death, everybody says so, and the node ends. */
+/* Longer than a read may take, shorter than the limit: which of the two verdicts falls depends on when the last read
+ * was. If it is death, everybody says so, and the node ends. */
 static void mode_delay(void)
 {
     struct note n;

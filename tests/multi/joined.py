@@ -1,4 +1,5 @@
-"""Programs that keelrun does not start: plain mpiexec (MPICH's Hydra), with and without MPI, and what is left when something dies.
+"""Programs that keelrun does not start: plain mpiexec (MPICH's Hydra), with and without MPI, and what is left when
+something dies.
 
 KEEL_JOINED, KEEL_JOINED_MPI, KEEL_GA: the programs; KEEL_BIN: the folder of keeld."""
 import contextlib
@@ -191,8 +192,8 @@ def test_keelctl_finds_it():
 
 
 def test_an_agent_that_cannot_be_started_is_told():
-    # Of the first that ends with 3 and of the others, whom mpiexec then ends. It may abort over their unanswered requests before it
-    # has passed on what they wrote, so they write to a file.
+    # Of the first that ends with 3 and of the others, whom mpiexec then ends. It may abort over their unanswered
+    # requests before it has passed on what they wrote, so they write to a file.
     with tempfile.TemporaryDirectory() as folder:
         told = os.path.join(folder, "told")
         with Run(mpiexec("-n", "3", "sh", "-c", f'exec "$@" 2>>{told}', "sh", JOINED, "work"), 2, {"KEEL_KEELD": "/nowhere/keeld"}) as job:

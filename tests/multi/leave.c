@@ -1,5 +1,6 @@
-/* leave mail|wait|request|several|alloc|outlast|twice|calls|made|begun: what finalize does with messages that were sent, with a thread that waits, with a request that
- * nobody waited for, with threads that allocate, leave, or make one call after the other. Two ranks, several and made: five. Exit 0 if all is right. */
+/* leave mail|wait|request|several|alloc|outlast|twice|calls|made|begun: what finalize does with messages that were
+ * sent, with a thread that waits, with a request that nobody waited for, with threads that allocate, leave, or make
+ * one call after the other. Two ranks, several and made: five. Exit 0 if all is right. */
 #include <keel/keel.h>
 
 #include <pthread.h>

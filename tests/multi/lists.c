@@ -1,5 +1,5 @@
-/* lists: calls with a length for each member whose lists do not fit together end with KEEL_ERR_MISMATCH at everybody, whichever of the
- * two sides says that there is nothing. Three ranks or more. Exit 0 if all is right. */
+/* lists: calls with a length for each member whose lists do not fit together end with KEEL_ERR_MISMATCH at everybody,
+ * whichever of the two sides says that there is nothing. Three ranks or more. Exit 0 if all is right. */
 #include <keel/keel.h>
 
 #include <stdio.h>

@@ -1,6 +1,7 @@
-/* made COUNT: what groups leave when they are freed. So many are made by splits, by shrinks, by a list with one tag, and by a list with a tag each;
- * the memory in use is the same before and after, but for the 16 bytes of each list and tag, and for what groups that were on their way out at a time leave for
- * later ones: on a busy machine that is some hundred groups. Exit 0 if all is right; it hangs if something stays of each. */
+/* made COUNT: what groups leave when they are freed. So many are made by splits, by shrinks, by a list with one tag,
+ * and by a list with a tag each; the memory in use is the same before and after, but for the 16 bytes of each list and
+ * tag, and for what groups that were on their way out at a time leave for later ones: on a busy machine that is some
+ * hundred groups. Exit 0 if all is right; it hangs if something stays of each. */
 #include <keel/keel.h>
 
 #include <malloc.h>

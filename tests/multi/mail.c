@@ -1,4 +1,5 @@
-/* Tagged messages between any number of ranks: order, tags, any sender, lengths, the limit of what waits. Exit 0 if all is right. */
+/* Tagged messages between any number of ranks: order, tags, any sender, lengths, the limit of what waits. Exit 0 if
+ * all is right. */
 #include <keel/keel.h>
 
 #include <pthread.h>
@@ -67,7 +68,8 @@ static void floods(void)
             CHECK(keel_message_receive(KEEL_ANY_RANK, 6, got, sizeof got, NULL, NULL));
 }
 
-/* What was not received alone holds a sender back: both send nearly as much as may wait before either receives, again and again. */
+/* What was not received alone holds a sender back: both send nearly as much as may wait before either receives,
+ * again and again. */
 static void crossing(void)
 {
     enum { ROUNDS = 6, MESSAGES = 15 };

@@ -1,5 +1,6 @@
-/* many: as many segments as the agents' descriptors are enough for (keel_segment_alloc(3)); the next one is KEEL_ERR_NOMEM on all ranks, those that are there
- * work, and when they are freed there is room again. To be started with a low limit (ulimit -n). Exit 0 if all is right. */
+/* many: as many segments as the agents' descriptors are enough for (keel_segment_alloc(3)); the next one is
+ * KEEL_ERR_NOMEM on all ranks, those that are there work, and when they are freed there is room again. To be started
+ * with a low limit (ulimit -n). Exit 0 if all is right. */
 #include <stdlib.h>
 
 #include "../lib/expect.h"

@@ -1,6 +1,6 @@
-/* misfits: ranks that allocate while others free, and such, are told so (keel/segment.h, keel/task.h, keel/mutex.h); nothing is done then, and what
- * follows goes well, also at a process that takes the place of one that died. Two ranks or more; the last one dies on the way. Exit 0 if all is
- * right. */
+/* misfits: ranks that allocate while others free, and such, are told so (keel/segment.h, keel/task.h, keel/mutex.h);
+ * nothing is done then, and what follows goes well, also at a process that takes the place of one that died. Two ranks
+ * or more; the last one dies on the way. Exit 0 if all is right. */
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -98,7 +98,8 @@ static void of_all(keel_segment *a)
     CHECK(keel_segment_free(b));
 }
 
-/* Each of these takes a number, of those who free, too. What takes a dead process's place makes the calls of the others. */
+/* Each of these takes a number, of those who free, too. What takes a dead process's place makes the calls of the
+ * others. */
 static void numbered(keel_segment *a, keel_segment **kept)
 {
     keel_segment *s;

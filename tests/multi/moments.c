@@ -1,5 +1,7 @@
-/* moments [list]: every public call of Keel's at the wrong moment: before keel_init, in the child of a fork and after keel_finalize, there with
- * everything that the program had before; and what was given back once more. The children are made while another thread is inside the library. list: prints the names of the calls that are tried, one a line, and does nothing else. Exit 0 if all is right. */
+/* moments [list]: every public call of Keel's at the wrong moment: before keel_init, in the child of a fork and after
+ * keel_finalize, there with everything that the program had before; and what was given back once more. The children
+ * are made while another thread is inside the library. list: prints the names of the calls that are tried, one a
+ * line, and does nothing else. Exit 0 if all is right. */
 #include <keel/keel.h>
 
 #include <pthread.h>
@@ -343,7 +345,8 @@ static void given_back_twice(void)
     CHECK(keel_group_free(g[1]));
 }
 
-/* Where the ranks' arguments differ all are told, nobody waits for the one whose are wrong, and the next call is right again. */
+/* Where the ranks' arguments differ all are told, nobody waits for the one whose are wrong, and the next call is
+ * right again. */
 static void made_differently(int size)
 {
     int me = keel_rank();
@@ -392,7 +395,8 @@ static void *be_inside(void *arg)
 
 static bool is_child;
 
-/* The leak sanitizer asks. At the end of a fork's child it would wait for a lock that the other thread had in the parent. */
+/* The leak sanitizer asks. At the end of a fork's child it would wait for a lock that the other thread had in the
+ * parent. */
 int __lsan_is_turned_off(void); // NOLINT(bugprone-reserved-identifier): its name
 __attribute__((visibility("default"))) int __lsan_is_turned_off(void)
 {

@@ -1,4 +1,5 @@
-"""moments.py PROGRAM LIBRARY BEGINNINGS LEAST: the program (moments.c, armci_calls.c) tries every call that the library exports, at least so many."""
+"""moments.py PROGRAM LIBRARY BEGINNINGS LEAST: the program (moments.c, armci_calls.c) tries every call that the library
+exports, at least so many."""
 import re
 import subprocess
 import sys

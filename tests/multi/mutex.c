@@ -43,7 +43,8 @@ static void exclusion(keel_mutexes *m)
     CHECK(keel_barrier());
 }
 
-/* Who waits is served in the order of ranks after the one that unlocks; between two turns of one rank each other that waits has one. */
+/* Who waits is served in the order of ranks after the one that unlocks; between two turns of one rank each other
+ * that waits has one. */
 static void order(keel_mutexes *m)
 {
     int n = keel_size(), me = keel_rank();

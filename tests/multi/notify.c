@@ -1,6 +1,6 @@
 /* notify soon: keel_finalize right after the thread that tells of failures was made, which may not have run yet.
- * notify inside: keel_finalize in the callback; afterwards no descriptor of it is left. Two ranks of one machine, of which the second is killed.
- * Exit 0 if all is right. */
+ * notify inside: keel_finalize in the callback; afterwards no descriptor of it is left. Two ranks of one machine, of
+ * which the second is killed. Exit 0 if all is right. */
 #include <keel/keel.h>
 
 #include <dirent.h>

@@ -1,4 +1,5 @@
-/* parts: segments whose parts differ, segments of groups, and what a segment says of itself: keel/segment.h. Exit 0 if all is right. */
+/* parts: segments whose parts differ, segments of groups, and what a segment says of itself: keel/segment.h. Exit 0
+ * if all is right. */
 #include <keel/keel.h>
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
-/* Plain stores that bring a word back to what it was before somebody wrote it through Keel: keel_update_flush brings them to the other
- * copies like any others. The owner stores next to the word, so that the piece is watched from then on; a writer puts, adds, accumulates ...
- * there; the owner stores the old value. A strong get gives a word that all copies have. Neighbours on the owner's node have parts in the
- * same copy. Exit 0 if all is right. */
+/* Plain stores that bring a word back to what it was before somebody wrote it through Keel: keel_update_flush brings
+ * them to the other copies like any others. The owner stores next to the word, so that the piece is watched from then
+ * on; a writer puts, adds, accumulates ... there; the owner stores the old value. A strong get gives a word that all
+ * copies have. Neighbours on the owner's node have parts in the same copy. Exit 0 if all is right. */
 #include <keel/keel.h>
 
 #include <stdint.h>
@@ -159,8 +159,8 @@ static void test_others_write(keel_segment *s)
     }
 }
 
-/* The end of rank 0's part and the beginning of rank 1's lie in one piece, and both have stored there: the first one's flush takes nothing from the
- * second one's. */
+/* The end of rank 0's part and the beginning of rank 1's lie in one piece, and both have stored there: the first one's
+ * flush takes nothing from the second one's. */
 static void test_one_flushes_after_the_other(keel_segment *s)
 {
     const size_t word[] = {WORDS - 1, 0};

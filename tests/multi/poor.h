@@ -1,4 +1,5 @@
-/* An allocator that fails when a test wants it to, for what Keel allocates only: malloc and the like of the C library, with these in their place. */
+/* An allocator that fails when a test wants it to, for what Keel allocates only: malloc and the like of the C
+ * library, with these in their place. */
 #ifndef KEEL_TESTS_MULTI_POOR_H
 #define KEEL_TESTS_MULTI_POOR_H
 

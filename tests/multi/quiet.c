@@ -1,7 +1,8 @@
-/* quiet barrier|begun|message|revoked FILE: whoever has left a collective, or has sent a message, may make no further call for as long as it likes: the
- * other one has what it needs. Two ranks on two nodes, and no connection between them before. Rank 1 makes the file when it
- * has got what it waited for; until then rank 0 makes no call. revoked: what rank 1 sends, more than is sent to who does not look, is of no use any more, as rank 0 has
- * revoked the group. Exit 0 if all is right; it hangs if not. */
+/* quiet barrier|begun|message|revoked FILE: whoever has left a collective, or has sent a message, may make no further
+ * call for as long as it likes: the other one has what it needs. Two ranks on two nodes, and no connection between them
+ * before. Rank 1 makes the file when it has got what it waited for; until then rank 0 makes no call. revoked: what rank
+ * 1 sends, more than is sent to who does not look, is of no use any more, as rank 0 has revoked the group. Exit 0 if
+ * all is right; it hangs if not. */
 #include <keel/keel.h>
 
 #include <fcntl.h>

@@ -1,5 +1,5 @@
-/* rounding: accumulates and reductions have the same bits wherever they are done, whatever each rank has told its processor: within a node, by an
- * agent, on one copy or on several. Exit 0 if all is right. */
+/* rounding: accumulates and reductions have the same bits wherever they are done, whatever each rank has told its
+ * processor: within a node, by an agent, on one copy or on several. Exit 0 if all is right. */
 #include <fenv.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,7 @@
-/* scarce: rank 0 has no memory now and then. In each call of a group the first allocation of Keel's that it makes fails, then the second, and so on,
- * until none is left; then the first one and some that follow it fail, the second one and some that follow, ...; then that one and all others while it is in the call. Whatever fails, all ranks return the same, and nobody waits.
- * Exit 0 if all is right. */
+/* scarce: rank 0 has no memory now and then. In each call of a group the first allocation of Keel's that it makes
+ * fails, then the second, and so on, until none is left; then the first one and some that follow it fail, the second
+ * one and some that follow, ...; then that one and all others while it is in the call. Whatever fails, all ranks
+ * return the same, and nobody waits. Exit 0 if all is right. */
 #include <keel/keel.h>
 
 #include <pthread.h>
@@ -171,7 +172,8 @@ static keel_status shrink(void)
     return made(status, group);
 }
 
-/* KEEL_ERR_LIMIT is told to this rank alone: the last creation of that list, which had no memory either, is not over. */
+/* KEEL_ERR_LIMIT is told to this rank alone: the last creation of that list, which had no memory either, is not
+ * over. */
 static keel_status shrink_among(void)
 {
     keel_group *group;
@@ -266,7 +268,8 @@ static void found_memory(void)
     poor = poor && way != ALL_AFTER;
 }
 
-/* Each other rank and the one without memory send each other messages: what there is no memory for is not sent, and what comes waits for it. */
+/* Each other rank and the one without memory send each other messages: what there is no memory for is not sent, and
+ * what comes waits for it. */
 static keel_status mail(void)
 {
     static const size_t length[] = {0,    100,  4 * LONG, MOST,

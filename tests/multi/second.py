@@ -1,4 +1,5 @@
-"""A program that is started again in a rank's place, or beside the one that is the rank: it is told so at once, and disturbs nobody."""
+"""A program that is started again in a rank's place, or beside the one that is the rank: it is told so at once, and
+disturbs nobody."""
 import os
 import signal
 import sys

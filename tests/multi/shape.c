@@ -1,5 +1,5 @@
-/* Strided and vector calls against the same done to a local copy, element by element; handles of every kind. Exit 0 if all
- * is right. Prints the seed that repeats it (KEEL_SEED). */
+/* Strided and vector calls against the same done to a local copy, element by element; handles of every kind. Exit 0 if
+ * all is right. Prints the seed that repeats it (KEEL_SEED). */
 #include <keel/keel.h>
 
 #include <stdbool.h>
@@ -294,8 +294,8 @@ static void test_tasks(void)
     CHECK(keel_segment_free(s));
 }
 
-/* Every process sees every part at the same address, can find out which it is, and reaches those of its node by plain loads
- * and stores. */
+/* Every process sees every part at the same address, can find out which it is, and reaches those of its node by plain
+ * loads and stores. */
 static void test_addresses(void)
 {
     enum { SEGMENTS = 5, BYTES = 10000 };

@@ -99,7 +99,8 @@ static void departure(keel_segment *s)
         EXPECT(keel_wait_until(s, 48, KEEL_GE, 3, KEEL_ANY_RANK, NULL) == KEEL_ERR_RANK_DEAD);
 }
 
-/* Signals to who does not look take no memory, and nobody has to take them one by one afterwards; the last one counts. */
+/* Signals to who does not look take no memory, and nobody has to take them one by one afterwards; the last one
+ * counts. */
 static void flood(keel_segment *s)
 {
     enum { GROWTH_MAX = 256 * 1024 };

@@ -1,5 +1,5 @@
-/* spawn [child]: a process that a rank starts is not that rank: it does not come into the job by what it inherits, and the rank goes on. Exit 0 if
- * all is right. */
+/* spawn [child]: a process that a rank starts is not that rank: it does not come into the job by what it inherits, and
+ * the rank goes on. Exit 0 if all is right. */
 #include <keel/keel.h>
 
 #include <stdlib.h>

@@ -1,7 +1,8 @@
 /* split MODE: the barrier in two phases, keel_sync and keel_group_fence, on real processes. Exit 0 if all is right.
  *   rounds   barriers of all kinds in turns, with puts between the phases; what may not be called meanwhile
  *   die      the last rank dies before it enters (two ranks or more, --on-failure degrade)
- *   lost     an operation before it has failed: who began that has not entered (three ranks on three nodes, --on-failure degrade)
+ *   lost     an operation before it has failed: who began that has not entered (three ranks on three nodes,
+ *            --on-failure degrade)
  *   stop     the last rank stops itself before it enters; the first lets it go on (two ranks or more)
  *   leave    the process leaves between the phases */
 #include <keel/keel.h>

@@ -1,5 +1,6 @@
-/* stack [say]: the stack that Keel's calls take, measured on painted stacks: each kind of call in a thread of its own, between nodes, the first one of which
- * makes the connections; then all of them in a thread whose stack is as large as keel.h says. say: what each took. Exit 0 if all is right. */
+/* stack [say]: the stack that Keel's calls take, measured on painted stacks: each kind of call in a thread of its own,
+ * between nodes, the first one of which makes the connections; then all of them in a thread whose stack is as large
+ * as keel.h says. say: what each took. Exit 0 if all is right. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>

@@ -1,5 +1,6 @@
-/* starved EACH: of all allocations of Keel's, on all ranks, each EACH-th fails, from before there is a connection between any two. What is called ends all the same, and alike on
- * all ranks: with the right result, or with KEEL_ERR_NOMEM. Exit 0 if all is right; it hangs if not. */
+/* starved EACH: of all allocations of Keel's, on all ranks, each EACH-th fails, from before there is a connection
+ * between any two. What is called ends all the same, and alike on all ranks: with the right result, or with
+ * KEEL_ERR_NOMEM. Exit 0 if all is right; it hangs if not. */
 #include <keel/keel.h>
 
 #include <stdatomic.h>

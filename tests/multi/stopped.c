@@ -1,5 +1,5 @@
-/* stopped: what collectives do while the process of a rank is stopped (keel/collective.h, keel/group.h). Three ranks or more. The last one
- * stops itself; the first lets it go on when all others have been told. Exit 0 if all is right. */
+/* stopped: what collectives do while the process of a rank is stopped (keel/collective.h, keel/group.h). Three ranks or
+ * more. The last one stops itself; the first lets it go on when all others have been told. Exit 0 if all is right. */
 #include <keel/keel.h>
 
 #include <pthread.h>

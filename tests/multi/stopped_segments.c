@@ -1,6 +1,6 @@
-/* stopped_segments: allocating and freeing segments, of all ranks and of a group, while the process of a rank is stopped (keel/segment.h). The last rank
- * stops itself, twice for each; the first lets it go on when the others have been told, or kills it the N-th time, from 0 on. Two ranks or more. Exit 0 if
- * all is right.
+/* stopped_segments: allocating and freeing segments, of all ranks and of a group, while the process of a rank is
+ * stopped (keel/segment.h). The last rank stops itself, twice for each; the first lets it go on when the others have
+ * been told, or kills it the N-th time, from 0 on. Two ranks or more. Exit 0 if all is right.
  *
  *   stopped_segments [N] */
 #include <keel/keel.h>

@@ -1,4 +1,5 @@
-/* threads: what keel/rma.h promises threads, while they all wait at once. Any number of ranks. Exit 0 if all is right. */
+/* threads: what keel/rma.h promises threads, while they all wait at once. Any number of ranks. Exit 0 if all is
+ * right. */
 #include <keel/keel.h>
 
 #include <pthread.h>

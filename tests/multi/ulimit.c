@@ -1,4 +1,5 @@
-/* ulimit: a segment of 300 MB where files may be smaller. KEEL_ERR_NOMEM, and nobody dies of it. Exit 0 if all is right. */
+/* ulimit: a segment of 300 MB where files may be smaller. KEEL_ERR_NOMEM, and nobody dies of it. Exit 0 if all is
+ * right. */
 #include "../lib/expect.h"
 
 int main(void)

@@ -1,5 +1,6 @@
-/* Plain stores and segments that are freed, where something comes in between: a store while another thread's first store to the same piece is
- * being taken; a free that is refused; a free with operations under way; no descriptors. What a strong get returns, all copies have. */
+/* Plain stores and segments that are freed, where something comes in between: a store while another thread's first
+ * store to the same piece is being taken; a free that is refused; a free with operations under way; no descriptors.
+ * What a strong get returns, all copies have. */
 #include <keel/keel.h>
 
 #include <pthread.h>

@@ -1,7 +1,7 @@
-/* Aligned 8-byte words are never torn: one of two ranks puts bytes that are all zeros or all ones into rank 1's part, the other gets
- * them meanwhile, to and from places a little apart from the part's, modulo a page (where memcpy goes byte by byte on some
- * processors). Contiguous, strided, and with a shadow; up to the 64 KiB that the promise reaches between nodes, and at an offset
- * that is no word's. Exit 0 if all is right. */
+/* Aligned 8-byte words are never torn: one of two ranks puts bytes that are all zeros or all ones into rank 1's part,
+ * the other gets them meanwhile, to and from places a little apart from the part's, modulo a page (where memcpy goes
+ * byte by byte on some processors). Contiguous, strided, and with a shadow; up to the 64 KiB that the promise reaches
+ * between nodes, and at an offset that is no word's. Exit 0 if all is right. */
 #include <keel/keel.h>
 
 #include <stdbool.h>

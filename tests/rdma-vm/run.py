@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""run.py CACHE TEST PROGRAM...: boots Debian's kernel in qemu, with four RDMA devices (Soft-RoCE) joined by a bridge, and runs TEST there.
+"""run.py CACHE TEST PROGRAM...: boots Debian's kernel in qemu, with four RDMA devices (Soft-RoCE) joined by a bridge,
+and runs TEST there.
 
 The kernel comes from Debian's package, unpacked into CACHE, not installed. No root, no KVM needed.
 Exit 77: something that is needed is not here, said in one line."""

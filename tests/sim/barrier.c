@@ -3,9 +3,9 @@
  * The cube. Node ids are corners of a hypercube of ceil(log2 n) dimensions; corners without a live member are "gone".
  * The k-subcube of a node are the ids that differ from it in the lowest k bits only. In step k a node that knows that
  * its whole k-subcube has entered tells the partner across bit k, and so learns from it about the other half. A gone
- * node's part is played, inside each subcube, by the live member with the least (id xor gone id): the one that would have met it
- * first goes on with the partner that the gone one would have met next. So after ceil(log2 n) steps everybody knows
- * about everybody, with any corners missing.
+ * node's part is played, inside each subcube, by the live member with the least (id xor gone id): the one that would
+ * have met it first goes on with the partner that the gone one would have met next. So after ceil(log2 n) steps
+ * everybody knows about everybody, with any corners missing.
  *
  *             barrier_enter                     entered >= members, or DONE heard
  *   OUTSIDE ------------------> WAITING ---------------------------------------------+
@@ -19,7 +19,8 @@
  *   OUTSIDE  enter                                   WAITING  tell the partners of step 0 and of every step known
  *   any      ENTERED for this instance               -        add to the set; tell the partners of steps now known
  *   WAITING  the set covers the members, not frozen  OUTSIDE  complete
- *   WAITING  DONE, or ENTERED of a later instance    OUTSIDE  complete; ignored when frozen: who says so may be about to
+ *   WAITING  DONE, or ENTERED of a later instance    OUTSIDE  complete; ignored when frozen: who says so may be about
+ *            to
  *                                                             be left out of the view, and our count has been told
  *   WAITING  timer, connection up                    WAITING  ENTERED with WANT to whom we wait for
  *   any      WANT for an instance completed here     -        DONE
@@ -165,8 +166,8 @@ static void send(struct barrier *b, int to, int type, int flags, uint64_t seq, c
         b->ops.send(b->ops.user, to, bytes, len);
 }
 
-/* The partners of step k: for every corner of our k-subcube whose part we play, the one that plays the part of the corner
- * across bit k. The same pairs come out on both sides. */
+/* The partners of step k: for every corner of our k-subcube whose part we play, the one that plays the part of the
+ * corner across bit k. The same pairs come out on both sides. */
 static void tell_partners(struct barrier *b, int k, int flags)
 {
     uint64_t seq = b->completed + 1, *entered = entered_of(b, seq);

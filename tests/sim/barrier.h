@@ -8,7 +8,8 @@
  * again on a timer while the node waits.
  *
  * threads  none inside; the owner serialises. Callbacks come from inside the calls.
- * source   FT-ARMCI, "Fault-Resilient Collective Communication Primitives": hypercube, and going on with the partner that
+ * source   FT-ARMCI, "Fault-Resilient Collective Communication Primitives": hypercube, and going on with the partner
+ *          that
  *          the dead one would have met next. Differs: sets of entered nodes instead of counting messages. */
 #ifndef KEEL_SIM_BARRIER_H
 #define KEEL_SIM_BARRIER_H

@@ -61,8 +61,9 @@ static void kill_many(struct scenario *sc)
     }
 }
 
-/* One node's host is cut off, switched off or stands still for good: known 50 ms after the limit; or its agent alone is stopped, starved or
- * hung while it is waited for: the same with that limit; or nobody waits: never, or its death would cost data: four limits. */
+/* One node's host is cut off, switched off or stands still for good: known 50 ms after the limit; or its agent alone is
+ * stopped, starved or hung while it is waited for: the same with that limit; or nobody waits: never, or its death
+ * would cost data: four limits. */
 static void silent_one(struct scenario *sc)
 {
     int v = fresh_victim(sc);
@@ -138,8 +139,8 @@ static void link_down(struct scenario *sc)
         add(sc, ACT_LINK_UP, a, 2 * SEC + upto(SEC));
 }
 
-/* One link fails, both ways or in one direction only, between nodes that watch each other: nobody dies, and everybody knows
- * of that link and no other. Or it comes back: everybody knows of none. */
+/* One link fails, both ways or in one direction only, between nodes that watch each other: nobody dies, and everybody
+ * knows of that link and no other. Or it comes back: everybody knows of none. */
 static void link_told(struct scenario *sc)
 {
     if (sc->n < 5)
@@ -231,8 +232,8 @@ static void with_defaults(struct scenario *sc)
     sc->barriers = at_most((int)sc->barriers, 20);
 }
 
-/* Agents are stopped one after the other, and go on so: as a whole job is suspended and resumed, while it works. From the first to the last
- * it takes less than a stopped node is waited for. Everybody lives. */
+/* Agents are stopped one after the other, and go on so: as a whole job is suspended and resumed, while it works. From
+ * the first to the last it takes less than a stopped node is waited for. Everybody lives. */
 static void suspended(struct scenario *sc)
 {
     uint64_t skew = 60 * MS + upto(940 * MS), length = SEC + upto(59 * SEC), most = 25 * SEC / (uint64_t)sc->n;
@@ -296,7 +297,8 @@ static void cut_short(struct scenario *sc)
     sc->end = 60 * SEC;
 }
 
-/* A part is cut off for good: the smaller one ends, after it has said so a while before, and there is no second history. */
+/* A part is cut off for good: the smaller one ends, after it has said so a while before, and there is no second
+ * history. */
 static void split(struct scenario *sc)
 {
     with_defaults(sc);
@@ -309,8 +311,9 @@ static void split(struct scenario *sc)
     sc->end = 40 * SEC;
 }
 
-/* One node is cut off for a second, and one of its readers has no way to it after that, while two others reach it. All others have said before
- * that they do not, and are stopped now: what they said is no vote any more, and everybody lives. */
+/* One node is cut off for a second, and one of its readers has no way to it after that, while two others reach it. All
+ * others have said before that they do not, and are stopped now: what they said is no vote any more, and everybody
+ * lives. */
 static void old_votes(struct scenario *sc)
 {
     int x = (int)upto((uint64_t)sc->n), reader = (x + sc->n - 1) % sc->n, spared = 0;
@@ -334,8 +337,8 @@ static void old_votes(struct scenario *sc)
     sc->end = 60 * SEC;
 }
 
-/* Nodes join, one after the other, while the coordinator, members or they themselves die, stand still or are cut off, most often within
- * some milliseconds of it. All that live at the end are one view. */
+/* Nodes join, one after the other, while the coordinator, members or they themselves die, stand still or are cut off,
+ * most often within some milliseconds of it. All that live at the end are one view. */
 static void joins(struct scenario *sc)
 {
     static const int kinds[] = {ACT_KILL, ACT_KILL, ACT_KILL, ACT_POWER_OFF, ACT_FREEZE, ACT_FREEZE, ACT_CUT};

@@ -170,8 +170,8 @@ static void act(struct world *w, const struct action *a)
         s->tainted = true;
         w->n_cut++;
         if (w->n_cut > 1 ||
-            w->sc
-                .may_lose_quorum) /* a cut-off group has voters: who is found dead when it heals is for the quorum to say */
+            /* a cut-off group has voters: who is found dead when it heals is for the quorum to say */
+            w->sc.may_lose_quorum)
             for (int i = 0; i < w->sc.n; i++)
                 w->nodes[i].tainted = true;
         break;

@@ -10,8 +10,9 @@
  *   - links that come and go change no view, and are reported a bounded number of times;
  *   - ids are born in order and once, and who joins answers no phase and sends no vote before it is born;
  *   - a barrier opens only when every live participant has entered it, newly joined ones included.
- * Checked at the end: everybody has the same report of broken links (where the scenario watches them); those who run are exactly the view of everybody who runs, all events are ordered, all epochs
- * settled, and all participants have come through all barriers. */
+ * Checked at the end: everybody has the same report of broken links (where the scenario watches them); those who run
+ * are exactly the view of everybody who runs, all events are ordered, all epochs settled, and all participants have
+ * come through all barriers. */
 #ifndef KEEL_TESTS_SIM_WORLD_H
 #define KEEL_TESTS_SIM_WORLD_H
 

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""check.py MODEL [--full]: spin searches every run of the model within bounds; then rules are broken, and it must find each out.
+"""check.py MODEL [--full]: spin searches every run of the model within bounds; then rules are broken, and it must find
+each out.
 
-Prints states and time of each search. --full: the bounds that README.md names, minutes and some GB instead of seconds."""
+Prints states and time of each search. --full: the bounds that README.md names, minutes and some GB instead of
+seconds."""
 import os
 import sys
 

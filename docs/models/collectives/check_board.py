@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""check_board.py MODEL [--full]: spin searches every run of board.pml within bounds; then rules are broken, and it must find each out."""
+"""check_board.py MODEL [--full]: spin searches every run of board.pml within bounds; then rules are broken, and it must
+find each out."""
 import os
 import sys
 

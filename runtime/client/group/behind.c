@@ -1,7 +1,7 @@
-/* Leaving without who is stopped. Who leaves waits for the others, so that all who live are told the same of each call; but for
- * one whose process is stopped not for long. That one could find, when it goes on, that those who have left are no members any
- * more, and complete a call without them: over other data than they have returned. So its agent is told before they
- * leave (note.h: behind), and it gets an error where a call would not have what they gave. */
+/* Leaving without who is stopped. Who leaves waits for the others, so that all who live are told the same of each call;
+ * but for one whose process is stopped not for long. That one could find, when it goes on, that those who have left are
+ * no members any more, and complete a call without them: over other data than they have returned. So its agent is told
+ * before they leave (note.h: behind), and it gets an error where a call would not have what they gave. */
 #include <string.h>
 
 #include "collectives/group.h"

@@ -11,8 +11,8 @@
  *   mail.c          users' messages
  *   courier.c       the streams that carry the messages
  *
- * A member of a group is one life of a rank: the one that had joined when the group was born. Engines go through the views one
- * by one (page_change): a view of a group is the epoch of the last change of any of its ranks' lives. */
+ * A member of a group is one life of a rank: the one that had joined when the group was born. Engines go through the
+ * views one by one (page_change): a view of a group is the epoch of the last change of any of its ranks' lives. */
 #ifndef KEEL_CLIENT_GROUP_COLL_H
 #define KEEL_CLIENT_GROUP_COLL_H
 
@@ -169,8 +169,8 @@ struct coll {
     struct stray *strays, **strays_tail;
     size_t stray_bytes;
     int creating; /* creations, splits and shrinks under way */
-    bool
-        strays_left; /* nothing is being created any more, and the senders of strays were not told, for want of memory */
+    /* nothing is being created any more, and the senders of strays were not told, for want of memory */
+    bool strays_left;
     bool view_missed; /* some group has not taken the last view for want of memory: none is looked at until it has */
     struct parcel *spare; /* for the next note, if there is no memory then */
     struct parcel *put_by;
@@ -210,8 +210,8 @@ uint64_t coll_epoch(uint64_t of_roster);
 bool coll_member_lives(const struct keel_group *g, int member);
 /* A group of whoever lives, that is always there? */
 bool coll_is_of_all(const struct keel_group *g);
-/* A room becomes the group of the members that live now, with an engine if this process is one of them. False: there is no memory, which is possible for
- * the group of whoever lives only. */
+/* A room becomes the group of the members that live now, with an engine if this process is one of them. False: there is
+ * no memory, which is possible for the group of whoever lives only. */
 bool coll_start_engine(struct keel_group *g);
 /* False: there is no memory, not even what was reserved (courier_reserve). */
 bool coll_note(struct client *c, int rank, enum parcel_kind kind, uint64_t group, uint64_t number);
@@ -231,7 +231,8 @@ void coll_collect(struct client *c);
 
 /* coll_call.c; lock held unless it says so */
 keel_status coll_status(enum engine_status status);
-/* The same of a call of that group. Those of all who live are revoked when ranks disagree about which they are in (engine_pair), and by nothing else. */
+/* The same of a call of that group. Those of all who live are revoked when ranks disagree about which they are in
+ * (engine_pair), and by nothing else. */
 keel_status coll_status_of(const struct keel_group *g, enum engine_status status);
 /* Takes the request over; it is freed with an error. */
 keel_status coll_begin(struct keel_group *g, const struct engine_call *call, struct keel_request *r);
@@ -239,15 +240,18 @@ keel_status coll_begin(struct keel_group *g, const struct engine_call *call, str
 keel_status coll_request_new(struct keel_group *g, struct keel_request **out);
 /* g: the one that it was made for. */
 void coll_request_free(struct keel_group *g, struct keel_request *r);
-/* Until it is complete; the lock is given back meanwhile. KEEL_ERR_TIMEOUT, with !r->done: a process that it needs is stopped. */
+/* Until it is complete; the lock is given back meanwhile. KEEL_ERR_TIMEOUT, with !r->done: a process that it needs
+ * is stopped. */
 keel_status coll_await(struct keel_request *r);
 /* Is it complete? Looks once at what has come. */
 bool coll_poll(struct keel_request *r);
-/* A call to its end, over a board or with messages. *out: its request, the caller's, or NULL if there is none with an error. An agree or
- * shrink that ends by its time-out is gone on with by the next, equal one; another until then is KEEL_ERR_STATE. */
+/* A call to its end, over a board or with messages. *out: its request, the caller's, or NULL if there is none with an
+ * error. An agree or shrink that ends by its time-out is gone on with by the next, equal one; another until then is
+ * KEEL_ERR_STATE. */
 keel_status coll_finish(struct keel_group *g, const struct engine_call *call, struct keel_request **out);
 
-/* Before this process leaves: what it has returned early (engine_settle) is sent round; and it has reached all who live. */
+/* Before this process leaves: what it has returned early (engine_settle) is sent round; and it has reached all who
+ * live. */
 void coll_settle(struct client *c);
 int coll_settles_for(const struct client *c); /* whom that waits for, or -1 */
 bool coll_is_settled(void *client);

@@ -1,4 +1,5 @@
-/* All memory is taken before the call that finds out who is in the group. Who has none takes part all the same, and all are told (engine_call.refuses). */
+/* All memory is taken before the call that finds out who is in the group. Who has none takes part all the same, and
+ * all are told (engine_call.refuses). */
 #include <stdlib.h>
 
 #include "collectives/group.h"

@@ -1,13 +1,14 @@
 /* Groups: from creation to the moment when nobody asks about them any more.
  *
- * Creation by a list: an engine whose identity is that of list and tag finds out who lives of the listed (a shrink); these, and
- * the number of that shrink, are the group. Who has not called yet keeps what the others send (strays).
+ * Creation by a list: an engine whose identity is that of list and tag finds out who lives of the listed (a shrink);
+ * these, and the number of that shrink, are the group. Who has not called yet keeps what the others send (strays).
  * A message of an unknown group while something is being created here may be of that; else the group was freed here:
  *
- *   freed ── a shrink of the group among those who live ──► gone: all have freed it, so all have completed what came before
+ *   freed ── a shrink of the group among those who live ──► gone: all have freed it, so all have completed what came
+ *   before
  *
- * and who is still in that last shrink hears so from whoever is through with it (PARCEL_GONE). A creation of which nothing came, as some had
- * no memory, ends so, too. */
+ * and who is still in that last shrink hears so from whoever is through with it (PARCEL_GONE). A creation of which
+ * nothing came, as some had no memory, ends so, too. */
 #include <stdlib.h>
 
 #include "collectives/group.h"

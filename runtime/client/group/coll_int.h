@@ -22,10 +22,12 @@ struct keel_group *coll_room_new(struct client *c, int n);
 
 /* coll_lives.c */
 void coll_read_lives(struct client *c);
-/* Who lives of the group, as of the last view that changed anything of its ranks. False: there is no memory for those of the groups of whoever lives. */
+/* Who lives of the group, as of the last view that changed anything of its ranks. False: there is no memory for
+ * those of the groups of whoever lives. */
 bool coll_fill_roster(const struct keel_group *g, struct roster *room);
 
-/* coll_stopped.c. Who is waited for for long: does its node live, does its process run? due: for as long again as when that was asked last. */
+/* coll_stopped.c. Who is waited for for long: does its node live, does its process run? due: for as long again as
+ * when that was asked last. */
 void coll_ask_about(struct keel_group *g, bool due, uint64_t now);
 /* The same of those to which calls that are complete have no room. */
 void coll_look_after_receivers(struct client *c, uint64_t now);
@@ -38,7 +40,7 @@ void coll_strays_of(struct client *c, struct keel_group *g, uint64_t now);
 /* One creation fewer is under way. If it was the last, what is left is of groups that were freed here. */
 void coll_created(struct client *c);
 
-/* coll_create.c. A call on the creator has come to nothing on all members. Who has not heard may ask, until all have begun one more. False: there is no
- * memory for it. */
+/* coll_create.c. A call on the creator has come to nothing on all members. Who has not heard may ask, until all have
+ * begun one more. False: there is no memory for it. */
 bool coll_close_creation(struct client *c, struct keel_group *creator);
 #endif

@@ -12,9 +12,9 @@ static int node_of(const struct client *c, int rank)
     return (int)(int32_t)(atomic_load_explicit(&page_rank(c->page, rank)->where, memory_order_acquire) >> 32);
 }
 
-/* A process that the call needs is stopped, and does not go on. Ordinary calls of a group are given up: whoever leaves lets the
- * others go. The collectives of all live ranks, and what finds out who lives (agree, shrink), end here, and go on when they
- * are called again. */
+/* A process that the call needs is stopped, and does not go on. Ordinary calls of a group are given up: whoever leaves
+ * lets the others go. The collectives of all live ranks, and what finds out who lives (agree, shrink), end here, and go
+ * on when they are called again. */
 static void give_up(struct keel_group *g, struct keel_request *r, int member, uint64_t now)
 {
     struct client *c = g->client;

@@ -1,8 +1,9 @@
 /* What all live ranks do together, those that took a dead rank's place included.
  *
- * Barrier, broadcast, sum: collectives of one group of theirs (coll_group.c), whose members join with a view. Who joins begins
- * where the others were when that view was prepared (page.frozen), or one behind, and gets what they got (engine_join).
- * Allocation and free of segments: decisions of another such group, with numbers of their own (segment_alloc.c). */
+ * Barrier, broadcast, sum: collectives of one group of theirs (coll_group.c), whose members join with a view. Who joins
+ * begins where the others were when that view was prepared (page.frozen), or one behind, and gets what they got
+ * (engine_join). Allocation and free of segments: decisions of another such group, with numbers of their own
+ * (segment_alloc.c). */
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>

@@ -12,11 +12,13 @@
 
 struct client;
 
-/* Of allocations and frees: what all live ranks say of it, combined; those that joined after it are told the same. KEEL_ERR_TIMEOUT: a process is stopped;
- * the same call goes on with it, and nothing else does. KEEL_ERR_MISMATCH: they do not say it of the same. *open: nothing has been decided: it is to be gone on
- * with, or this process has lost the job or leaves it. */
+/* Of allocations and frees: what all live ranks say of it, combined; those that joined after it are told the same.
+ * KEEL_ERR_TIMEOUT: a process is stopped; the same call goes on with it, and nothing else does. KEEL_ERR_MISMATCH: they
+ * do not say it of the same. *open: nothing has been decided: it is to be gone on with, or this process has lost the
+ * job or leaves it. */
 keel_status collective_decide(struct client *c, const struct engine_call *call, uint64_t *value, bool *open);
-/* Ranks were found in an allocation or a free where others were in a collective of all live ranks: all of these are KEEL_ERR_MISMATCH from then on. */
+/* Ranks were found in an allocation or a free where others were in a collective of all live ranks: all of these are
+ * KEEL_ERR_MISMATCH from then on. */
 bool collective_disagrees(const struct client *c);
 /* What was decided is done, and known to all agents. */
 void collective_decided(struct client *c);

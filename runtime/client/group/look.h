@@ -1,6 +1,7 @@
-/* Which member of a call is stopped (SIGSTOP, a debugger)? A rank that waits for long has agents ask the kernel: how is the process that the call waits
- * for, and, since the one that is stopped may be waited for by others only, how are the others, one after the other. Who is seen stopped by its agent
- * is told to all nodes, on whose pages it stands then: whoever waits asks about that one next, whatever the number of members. Pure. */
+/* Which member of a call is stopped (SIGSTOP, a debugger)? A rank that waits for long has agents ask the kernel: how is
+ * the process that the call waits for, and, since the one that is stopped may be waited for by others only, how are the
+ * others, one after the other. Who is seen stopped by its agent is told to all nodes, on whose pages it stands then:
+ * whoever waits asks about that one next, whatever the number of members. Pure. */
 #ifndef KEEL_CLIENT_GROUP_LOOK_H
 #define KEEL_CLIENT_GROUP_LOOK_H
 

@@ -1,6 +1,7 @@
-/* A blocking call of a group whose members all share the hall, over a board there (collectives/board.h): as long as they come
- * within some microseconds of each other nothing is sent, and the clock is hardly looked at. Whoever comes late finds the others
- * gone on to messages, which know how to wait: asleep, and looking after who has died or is stopped. */
+/* A blocking call of a group whose members all share the hall, over a board there (collectives/board.h): as long as
+ * they come within some microseconds of each other nothing is sent, and the clock is hardly looked at. Whoever comes
+ * late finds the others gone on to messages, which know how to wait: asleep, and looking after who has died or is
+ * stopped. */
 #include "collectives/group.h"
 #include "runtime/base/fault.h"
 #include "runtime/client/client.h"
@@ -65,8 +66,8 @@ static uint32_t where(const struct client *c)
     return c->env.processor ? c->env.processor(c->env.user) : 0;
 }
 
-/* Who is waited for runs on the processor that we look on. The second of two (`moves`) goes to another one, where there is room; both give this one
- * away until that is so. */
+/* Who is waited for runs on the processor that we look on. The second of two (`moves`) goes to another one, where there
+ * is room; both give this one away until that is so. */
 static void part(struct client *c, uint64_t now, bool moves)
 {
     if (moves && spin_moves(&c->looks, now))
@@ -91,8 +92,9 @@ static enum engine_post glance(struct keel_group *g, struct engine_result *resul
     return state;
 }
 
-/* Where each rank has a processor a call of many bytes is not given up as soon as one of them loses it: messages take longer than a call
- * that begins late, and all of it would have to be done again. But what was waited for in all stays below what messages take. */
+/* Where each rank has a processor a call of many bytes is not given up as soon as one of them loses it: messages take
+ * longer than a call that begins late, and all of it would have to be done again. But what was waited for in all
+ * stays below what messages take. */
 static enum engine_post wait(struct keel_group *g, struct engine_result *result)
 {
     struct client *c = g->client;

@@ -1,6 +1,7 @@
-/* Two exchanges. In the first each process says on which machine it is and where a listener of its own is; of each machine the first
- * one's is used: it starts an agent with it, and the others come there, too, before the agent runs if need be. When all of its node have come the
- * agent opens memory and transport and says how it is reached; the second exchange carries that, or what went wrong, and the job starts. */
+/* Two exchanges. In the first each process says on which machine it is and where a listener of its own is; of each
+ * machine the first one's is used: it starts an agent with it, and the others come there, too, before the agent runs if
+ * need be. When all of its node have come the agent opens memory and transport and says how it is reached; the
+ * second exchange carries that, or what went wrong, and the job starts. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -121,8 +122,8 @@ static void attend(const struct keel_exchange *e, const struct bootstrap_card *c
         snprintf(report->wrong, sizeof report->wrong, "%.250s", report->ready.text);
 }
 
-/* Everything between the two exchanges: fills the report, and what came of it. What is wrong is told now: when the others know, the
- * launcher may end us for one of them. */
+/* Everything between the two exchanges: fills the report, and what came of it. What is wrong is told now: when the
+ * others know, the launcher may end us for one of them. */
 static void begin(const struct keel_exchange *e, const struct bootstrap_card *cards, int own_listener, int *rank_node,
                   struct report *report, int *channel, int *control)
 {

@@ -18,7 +18,8 @@
 #define KEEL_LIBEXECDIR "/usr/libexec/keel"
 #endif
 
-/* The program's environment, with what keeps libraries that libfabric loads from catching the signals of a crash. To be freed. */
+/* The program's environment, with what keeps libraries that libfabric loads from catching the signals of a crash. To
+ * be freed. */
 static char **agent_environment(void)
 {
     static char ipath[] = "IPATH_NO_BACKTRACE=1", hfi[] = "HFI_NO_BACKTRACE=1";

@@ -1,6 +1,6 @@
-/* Who has come to keel_init, where no keelrun knows it. Each process that waits for the others shows its rank by a name in the kernel's list of
- * unix sockets; after a while the lowest of a host says which ranks of it are here, and that the others are not. A name that a stranger
- * takes makes that line wrong and nothing else. */
+/* Who has come to keel_init, where no keelrun knows it. Each process that waits for the others shows its rank by a name
+ * in the kernel's list of unix sockets; after a while the lowest of a host says which ranks of it are here, and that
+ * the others are not. A name that a stranger takes makes that line wrong and nothing else. */
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>

@@ -88,8 +88,9 @@ static void exiting(int code, void *pid)
         pmi_exchange_close();
 }
 
-/* Libraries that libfabric loads (libinfinipath, libpsm2) catch the signals of a crash when the program is loaded, write a file and exit
- * with 1: a death would look like an end that the program has chosen. keelrun's ranks have a variable for it in their environment. */
+/* Libraries that libfabric loads (libinfinipath, libpsm2) catch the signals of a crash when the program is loaded,
+ * write a file and exit with 1: a death would look like an end that the program has chosen. keelrun's ranks have a
+ * variable for it in their environment. */
 static void forget_handlers_of_libraries(void)
 {
     static const int numbers[] = {SIGSEGV, SIGBUS, SIGILL, SIGABRT, SIGFPE, SIGINT, SIGTERM};

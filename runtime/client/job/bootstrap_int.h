@@ -39,7 +39,8 @@ int bootstrap_open_listener(char *name, size_t size);
 bool bootstrap_find_address(const struct bootstrap_card *cards, struct bootstrap_job *j, int rank, char *wrong,
                             size_t size);
 
-/* bootstrap_agent.c. Its channel to us; -1: not started. It leaves us at once, so nothing of it is a child of the program. */
+/* bootstrap_agent.c. Its channel to us; -1: not started. It leaves us at once, so nothing of it is a child of the
+ * program. */
 int bootstrap_agent_start(int listener, char *wrong, size_t size);
 /* The job is described to it: rank_node [ranks], domain [levels * nodes]. */
 bool bootstrap_agent_describe(int channel, const struct bootstrap_job *j, const int *rank_node, const int *domain);

@@ -1,5 +1,5 @@
-/* PMI-1 as a client: lines "cmd=... key=value ...", one answer to each (pm/pmi has the other side). MPI may speak on the same
- * descriptor before us or after us; it never leaves a question without having read its answer. */
+/* PMI-1 as a client: lines "cmd=... key=value ...", one answer to each (pm/pmi has the other side). MPI may speak on
+ * the same descriptor before us or after us; it never leaves a question without having read its answer. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

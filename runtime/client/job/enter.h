@@ -4,11 +4,12 @@
 
 #include <keel/status.h>
 
-/* Where the program has a standard descriptor closed, something stands that refuses reading and writing as a closed one does
- * (EBADF): else a socket of ours gets its number, and what the program prints. */
+/* Where the program has a standard descriptor closed, something stands that refuses reading and writing as a closed one
+ * does (EBADF): else a socket of ours gets its number, and what the program prints. */
 void enter_hold_standard(void);
 /* *control_fd is the rank's control socket then, this process's alone. Blocks until the agent answers.
- * errors    KEEL_ERR_NOT_LAUNCHED with a line on standard error: another process is or was this rank; KEEL_ERR_AGENT_GONE; KEEL_ERR_SYSTEM:
+ * errors    KEEL_ERR_NOT_LAUNCHED with a line on standard error: another process is or was this rank;
+ *           KEEL_ERR_AGENT_GONE; KEEL_ERR_SYSTEM:
  *           no descriptors. */
 keel_status enter_job(int keel_fd, int *control_fd);
 #endif

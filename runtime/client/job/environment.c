@@ -36,8 +36,8 @@ void environment_close(void)
     epoll_fd = -1;
 }
 
-/* Addresses for segments: kept free of everything else by a mapping that nothing is behind. Far from where programs, their
- * libraries, heaps and address sanitizers are; or, where a thread sanitizer has that, low. */
+/* Addresses for segments: kept free of everything else by a mapping that nothing is behind. Far from where programs,
+ * their libraries, heaps and address sanitizers are; or, where a thread sanitizer has that, low. */
 static const struct {
     uint64_t base, bytes;
 } ranges[] = {{0x200000000000, 0x200000000000}, {0x1000000000, 0x6000000000}};

@@ -1,5 +1,6 @@
-/* Questions about nodes and ranks, and the list of who died. All that is known is on the view page; a question makes the agent
- * look again (CONTROL_STATUS), and what comes of it appears there with the time of the question (agent/health.h). */
+/* Questions about nodes and ranks, and the list of who died. All that is known is on the view page; a question makes
+ * the agent look again (CONTROL_STATUS), and what comes of it appears there with the time of the question
+ * (agent/health.h). */
 #include <stdlib.h>
 #include <string.h>
 

@@ -32,8 +32,9 @@ struct client process_client = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static atomic_bool forked; /* this process is a fork of a rank, and none itself */
 
-/* The child has this thread only, and whatever the others were about to do in the library's memory. It is as after keel_finalize, but for the agent,
- * which hears nothing of it: every call says so before it touches anything. Locks that were another thread's are nobody's. */
+/* The child has this thread only, and whatever the others were about to do in the library's memory. It is as after
+ * keel_finalize, but for the agent, which hears nothing of it: every call says so before it touches anything. Locks
+ * that were another thread's are nobody's. */
 static void in_child(void)
 {
     static const pthread_mutex_t unlocked = PTHREAD_MUTEX_INITIALIZER;

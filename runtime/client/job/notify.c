@@ -1,8 +1,8 @@
 /* <keel/failure.h> for the process: the instance's answers, and a thread that waits for deaths.
  *
- * The agent counts up an eventfd at every view that has deaths (page first). The thread, started at the first need, reads
- * it, makes the user's descriptor readable and calls the callback. Two descriptors, for two readers of one eventfd would take
- * its events from each other. */
+ * The agent counts up an eventfd at every view that has deaths (page first). The thread, started at the first need,
+ * reads it, makes the user's descriptor readable and calls the callback. Two descriptors, for two readers of one
+ * eventfd would take its events from each other. */
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>

@@ -41,7 +41,8 @@ static keel_status map_page(int fd, const struct page **page)
     return KEEL_OK;
 }
 
-/* between: between ranks. Sockets of our own have less between a message and the wire than libfabric's; an RDMA device has less than both. */
+/* between: between ranks. Sockets of our own have less between a message and the wire than libfabric's; an RDMA
+ * device has less than both. */
 static keel_status open_transports(const struct control_welcome *w, struct tp **net, struct tp **shm,
                                    struct tp **between)
 {
@@ -91,8 +92,8 @@ static keel_status enter_hall(struct client *c, int fd)
     return KEEL_OK;
 }
 
-/* Is there a processor for each rank of this host? All nodes of a test bed on loopback are one. Who is bound to one processor is
- * not bound alone. */
+/* Is there a processor for each rank of this host? All nodes of a test bed on loopback are one. Who is bound to one
+ * processor is not bound alone. */
 static bool has_room(const struct client *c, const struct control_welcome *w)
 {
     cpu_set_t mine;

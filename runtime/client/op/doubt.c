@@ -6,8 +6,9 @@
 
 _Static_assert(INTENT_MAX <= 64, "a word has a bit for each of those that were given up");
 
-/* What ends here may come later than what is written from now on: a view will end its connections, and have agents refuse what was sent before. What
- * went to copies one by one may be in some only: its notes stay, and that view will make the copies equal. */
+/* What ends here may come later than what is written from now on: a view will end its connections, and have agents
+ * refuse what was sent before. What went to copies one by one may be in some only: its notes stay, and that view
+ * will make the copies equal. */
 void doubt_give_up(struct op *op)
 {
     struct client *c = op->client;

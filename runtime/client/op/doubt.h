@@ -1,4 +1,5 @@
-/* What was given up while it may still come, or be in some copies only: told to the agent, until a view takes it up. Lock held. */
+/* What was given up while it may still come, or be in some copies only: told to the agent, until a view takes it up.
+ * Lock held. */
 #ifndef KEEL_CLIENT_OP_DOUBT_H
 #define KEEL_CLIENT_OP_DOUBT_H
 
@@ -13,8 +14,8 @@ struct op;
 struct doubts {
     bool untold;     /* the agent was not told of the last one, which is tried again */
     uint32_t behind; /* the number of the last one, 0: there is none. It may still be on its way */
-    /* What they hold, and their notes (link.given_up), until it is taken up: a process without memory gets these back, too, and so does one that
-     * goes on giving up. */
+    /* What they hold, and their notes (link.given_up), until it is taken up: a process without memory gets these back,
+     * too, and so does one that goes on giving up. */
     struct given_up {
         bool any;
         uint32_t number;  /* of the last doubt */
@@ -25,7 +26,8 @@ struct doubts {
 
 /* The operation ends, and may be in some copies only. */
 void doubt_give_up(struct op *op);
-/* What was given up may still be on its way: until a view has taken up the doubt, what is written now could come first. */
+/* What was given up may still be on its way: until a view has taken up the doubt, what is written now could come
+ * first. */
 bool doubt_is_behind(const struct client *c);
 /* The agent is told, if it was not. */
 void doubt_tell(struct client *c);

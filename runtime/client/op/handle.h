@@ -1,9 +1,11 @@
-/* What a keel_handle holds. Under the client's lock, unless it rests: then nobody but the caller, whose it is, changes it.
+/* What a keel_handle holds. Under the client's lock, unless it rests: then nobody but the caller, whose it is, changes
+ * it.
  *
  *   opaque[0]  operations that are not complete
  *   opaque[1]  the first error of those that are
  *   opaque[2]  HANDLE_ flags
- *   opaque[3]  a sum over the rest and its place: that it is a handle's, and not what happened to be in the caller's memory,
+ *   opaque[3]  a sum over the rest and its place: that it is a handle's, and not what happened to be in the caller's
+ *              memory,
  *              nor what is left of an earlier handle there */
 #ifndef KEEL_CLIENT_OP_HANDLE_H
 #define KEEL_CLIENT_OP_HANDLE_H
@@ -64,7 +66,8 @@ static inline bool handle_is_done(const keel_handle *h)
     return h->opaque[0] == 0;
 }
 
-/* No operation uses it. Without the lock: what a handle in use shows meanwhile is no sum, or the sum of one in use. Aggregates are left to the lock. */
+/* No operation uses it. Without the lock: what a handle in use shows meanwhile is no sum, or the sum of one in use.
+ * Aggregates are left to the lock. */
 static inline bool handle_rests(const keel_handle *h)
 {
     keel_handle now = {{0, 0, 0, __atomic_load_n(&h->opaque[3], __ATOMIC_ACQUIRE)}};

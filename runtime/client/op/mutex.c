@@ -1,22 +1,29 @@
 /* Mutexes in replicated memory. At its home a mutex is a word, and for each rank a word that says whether it waits:
  *
- *   word    bit 0-19 owner + 1, 0: free, 20-30 its incarnation modulo 2^11, 31: taken over from a dead owner, which one holder is
+ *   word    bit 0-19 owner + 1, 0: free, 20-30 its incarnation modulo 2^11, 31: taken over from a dead owner, which one
+ *           holder is
  *           told, 32-63 arrivals
  *   dead    the rank whose process died last while it was the owner: written before the word says so
  *   wants   [ranks] 1 + the incarnation of the process that waits, 0: none does
  *
- *   lock    compare-and-swap of 0 for oneself. Else: say in wants that one waits, add one to the arrivals, and take the word if nobody owns it;
+ *   lock    compare-and-swap of 0 for oneself. Else: say in wants that one waits, add one to the arrivals, and take the
+ *           word if nobody owns it;
  *           or sleep until one is the owner, or the owner is dead.
- *   unlock  compare-and-swap of one's own word without arrivals for 0. Else: choose who waits next, and make it the owner by a
- *           compare-and-swap, which fails if somebody has arrived since the choice; then tell it (a signal, as keel/signal.h has them).
+ *   unlock  compare-and-swap of one's own word without arrivals for 0. Else: choose who waits next, and make it the
+ *           owner by a
+ *           compare-and-swap, which fails if somebody has arrived since the choice; then tell it (a signal, as
+ *           keel/signal.h has them).
  *
- * None of these operations has a time-out (nobody can tell by giving up whether he is the owner): the node that is to answer does, or is declared dead.
+ * None of these operations has a time-out (nobody can tell by giving up whether he is the owner): the node that is to
+ * answer does, or is declared dead.
  *
- * What was only read may be in one copy, and die with it: who reads that it is the owner makes sure by a compare-and-swap.
+ * What was only read may be in one copy, and die with it: who reads that it is the owner makes sure by a
+ * compare-and-swap.
  *
- * An owner that is dead by the view (it, or a later process of its rank) was fenced before anybody saw that view, so whoever waits may hand over in its place.
- * While the word has an owner nobody but that one (or, for a dead one, the waiters, each by compare-and-swap) changes the owner: so a rank that was chosen is
- * still waiting. Who is told and who is not makes no difference but in time: the word decides. */
+ * An owner that is dead by the view (it, or a later process of its rank) was fenced before anybody saw that view, so
+ * whoever waits may hand over in its place. While the word has an owner nobody but that one (or, for a dead one, the
+ * waiters, each by compare-and-swap) changes the owner: so a rank that was chosen is still waiting. Who is told and
+ * who is not makes no difference but in time: the word decides. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -91,8 +98,8 @@ static uint64_t view_of(const struct client *c)
     return atomic_load_explicit(&c->page->epoch, memory_order_acquire);
 }
 
-/* As far as the view here says. A process that is in no view here yet lives: its rank began again, and a view that says so, or that it is dead, is
- * to come. */
+/* As far as the view here says. A process that is in no view here yet lives: its rank began again, and a view that says
+ * so, or that it is dead, is to come. */
 static bool owner_lives(const struct client *c, int64_t word)
 {
     uint64_t incarnation;
@@ -222,8 +229,8 @@ static keel_status note_dead(keel_mutexes *m, int home, int number, int64_t word
     return store(m, home, place_of_dead(m, number), rank_of(word));
 }
 
-/* From the owner in *word, this process or a dead one, to who is next. *word: what it is then; if somebody else was faster, what
- * that one made of it. untold: if this process took it over from a dead one it has not told its caller. */
+/* From the owner in *word, this process or a dead one, to who is next. *word: what it is then; if somebody else was
+ * faster, what that one made of it. untold: if this process took it over from a dead one it has not told its caller. */
 static keel_status hand_over(keel_mutexes *m, int home, int number, int64_t *word, bool untold)
 {
     int64_t owner = *word & OWNER, next = 0, over;
@@ -275,8 +282,8 @@ static void remember(struct waiting *w)
     w->epoch = view_of(w->c);
 }
 
-/* Until something has come since remember(); at the latest after a while: a signal whose connection breaks comes when its sender makes its next
- * call. */
+/* Until something has come since remember(); at the latest after a while: a signal whose connection breaks comes when
+ * its sender makes its next call. */
 static keel_status sleep_until(struct waiting *w, int64_t word)
 {
     struct client *c = w->c;

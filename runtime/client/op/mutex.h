@@ -13,7 +13,8 @@ keel_status mutexes_free(struct client *c, keel_mutexes *m, bool *gone);
 size_t mutexes_bytes(const struct client *c, int per_rank);
 keel_mutexes *mutexes_attach(struct client *c, keel_segment *segment, int per_rank);
 void mutexes_detach(keel_mutexes *m);
-/* waits false: KEEL_IN_PROGRESS if somebody else has it. *dead_owner (or NULL): -1, or the rank that died while it held it. */
+/* waits false: KEEL_IN_PROGRESS if somebody else has it. *dead_owner (or NULL): -1, or the rank that died while it
+ * held it. */
 keel_status mutex_lock(keel_mutexes *m, int home, int number, bool waits, int *dead_owner);
 keel_status mutex_unlock(keel_mutexes *m, int home, int number);
 #endif

@@ -6,8 +6,9 @@
 #include "runtime/client/client.h"
 #include "runtime/client/segment/segment.h"
 
-/* A rank's part that this process reaches by plain loads and stores as long as the route's tag has the value it had when
- * this was filled in. 0 is no tag: not reachable so. Zeroed memory that was never touched is right for all others. */
+/* A rank's part that this process reaches by plain loads and stores as long as the route's tag has the value it had
+ * when this was filled in. 0 is no tag: not reachable so. Zeroed memory that was never touched is right for all
+ * others. */
 struct near {
     const _Atomic uint64_t *tag;
     uint64_t get_tag, put_tag; /* puts: unreplicated only, others tell the other copies */

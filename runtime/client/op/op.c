@@ -2,8 +2,8 @@
  *
  * An operation reads the route of its copyset (wire/page.h), makes a plan for it (plan.h), sends pieces, and when all
  * are answered compares the route's tag: unchanged, it is complete; changed, it is planned again. Puts and gets may be
- * repeated freely (they are not complete until then, so nobody may rely on an order); accumulates and atomics keep their
- * identity, so that the copies recognise a repetition.
+ * repeated freely (they are not complete until then, so nobody may rely on an order); accumulates and atomics keep
+ * their identity, so that the copies recognise a repetition.
  *
  *            ┌─────────────── the route changed, a connection broke, an agent said RETRY ─────────────┐
  *            ▼                                                                                        │
@@ -84,8 +84,8 @@ bool op_is_unit(const struct op *op)
     return op->kind == OP_RMW;
 }
 
-/* The program has stored its bytes in the copy here itself, and brings them to the others (keel/update.h). Nothing is torn there, and no other
- * copy's bytes may take their place. */
+/* The program has stored its bytes in the copy here itself, and brings them to the others (keel/update.h). Nothing is
+ * torn there, and no other copy's bytes may take their place. */
 bool op_is_in_place(const struct op *op)
 {
     const struct keel_segment *s = op->segment;
@@ -161,7 +161,8 @@ void op_later(struct op *op, uint64_t now)
         c->progress.retry_at = op->times.retry_at;
 }
 
-/* Of an operation that changes something so much is sent that all of it has to be: then there is memory when that has come back. */
+/* Of an operation that changes something so much is sent that all of it has to be: then there is memory when that
+ * has come back. */
 bool op_may_fail_here(const struct op *op, uint64_t sent)
 {
     return !op->patient && (!op_changes(op) || (op->out.sent <= sent && op->stored == 0));
@@ -265,8 +266,8 @@ static bool plan(struct op *op, uint64_t now)
     return true;
 }
 
-/* A get waits for no node in doubt while another copy is as whole: it reads that one. What has been sent by message is taken back here, a
- * remote read by whoever drops the connection (link.c). */
+/* A get waits for no node in doubt while another copy is as whole: it reads that one. What has been sent by message is
+ * taken back here, a remote read by whoever drops the connection (link.c). */
 bool op_turns_away(struct op *op)
 {
     const struct client *c = op->client;

@@ -1,6 +1,6 @@
-/* Operations: from the call to the moment when every live copy has the bytes (op.c). What an operation consists of is this
- * header's; who but the rooms of op.c looks into one are those that start it (rma.c, shaped.c, task.c), progress.c and wait.c. The lock of the
- * client is held in all calls. */
+/* Operations: from the call to the moment when every live copy has the bytes (op.c). What an operation consists of is
+ * this header's; who but the rooms of op.c looks into one are those that start it (rma.c, shaped.c, task.c), progress.c
+ * and wait.c. The lock of the client is held in all calls. */
 #ifndef KEEL_CLIENT_OP_OP_H
 #define KEEL_CLIENT_OP_OP_H
 
@@ -19,8 +19,8 @@ struct client;
 struct op;
 struct packed;
 
-/* A part of an operation on its way to one node: a message that awaits its answer, or a remote write or read. Accumulates
- * and atomics keep theirs, with its identity, until it is answered, whatever route it goes meanwhile. */
+/* A part of an operation on its way to one node: a message that awaits its answer, or a remote write or read.
+ * Accumulates and atomics keep theirs, with its identity, until it is answered, whatever route it goes meanwhile. */
 struct piece {
     struct tp_op tp;
     struct op *op;
@@ -145,13 +145,15 @@ bool op_is_once(const struct op *op); /* it must count once, however often it is
 bool op_changes(const struct op *op); /* memory */
 void op_fail(struct op *op, keel_status status);
 void op_later(struct op *op, uint64_t now);
-/* Is it a get from a node in doubt that another copy can serve? It is planned again, unless a remote read is on its way. */
+/* Is it a get from a node in doubt that another copy can serve? It is planned again, unless a remote read is on its
+ * way. */
 bool op_turns_away(struct op *op);
 void op_serve(struct client *c, uint64_t now); /* those that wait for what was given back */
 void op_connection_lost(struct client *c, int node);
 void op_connection_up(struct client *c, int node);
 void op_answered(struct client *c, const struct wire *w, const void *body, size_t len, uint64_t now);
 void op_access_done(struct piece *p, keel_status status);
-/* The node whose answer is missing, or to which there was no way; -1: it had no plan, or it was not its turn. (progress.c) */
+/* The node whose answer is missing, or to which there was no way; -1: it had no plan, or it was not its turn.
+ * (progress.c) */
 int op_waits_for(const struct op *op, bool *went_out);
 #endif

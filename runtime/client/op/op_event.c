@@ -109,8 +109,8 @@ static void advance_all(struct client *c)
     }
 }
 
-/* What other nodes have executed and the agent here was to answer may have been answered while there was no connection. Repeated,
- * it is answered by who executes it. */
+/* What other nodes have executed and the agent here was to answer may have been answered while there was no connection.
+ * Repeated, it is answered by who executes it. */
 static void ask_primaries_again(struct client *c)
 {
     for (struct op *op = c->ops.active; op; op = op->next)

@@ -1,7 +1,7 @@
-/* What an operation holds while it is under way, of which there is only so much: notes at agents (op_note.c), an entry of
- * the intent page, the right to be one of the large puts. Who finds none left waits in line; what is given back is served
- * in the order of asking; but nobody who holds something waits behind who holds nothing, as that one may be waiting for
- * it. */
+/* What an operation holds while it is under way, of which there is only so much: notes at agents (op_note.c), an entry
+ * of the intent page, the right to be one of the large puts. Who finds none left waits in line; what is given back is
+ * served in the order of asking; but nobody who holds something waits behind who holds nothing, as that one may be
+ * waiting for it. */
 #include "runtime/base/fault.h"
 #include "runtime/client/client.h"
 #include "runtime/client/op/op_int.h"

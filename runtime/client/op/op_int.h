@@ -42,7 +42,8 @@ void hold_large_end(struct op *op);
 /* All of it: the operation is complete. */
 void hold_release(struct op *op);
 
-/* op_note.c. A note at the agent of a leg for these bytes, the one that it has already if they are sent again; -1: none is free. */
+/* op_note.c. A note at the agent of a leg for these bytes, the one that it has already if they are sent again; -1:
+ * none is free. */
 bool note_has_room(const struct op *op, int node);
 int note_take(struct op *op, int node, const struct stripe_piece *part);
 /* The leg has the bytes of the piece. When all have them nothing is in doubt there any more. */

@@ -55,8 +55,9 @@ static void tell_clear(const struct op *op, const struct held_note *n)
         (void)tp_send(l->way.ep, &w, sizeof w, NULL, 0, NULL);
 }
 
-/* All copies have the bytes of the note. One that may say "torn" is the agent's until it answers that it says nothing any more: it
- * would call its copy torn, and bytes of another copy, which the next writer tears, would be taken for whole ones. */
+/* All copies have the bytes of the note. One that may say "torn" is the agent's until it answers that it says nothing
+ * any more: it would call its copy torn, and bytes of another copy, which the next writer tears, would be taken for
+ * whole ones. */
 static void note_give_back(struct op *op, int i)
 {
     if (!op->held.announced) {

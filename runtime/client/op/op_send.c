@@ -177,7 +177,8 @@ static bool send_again(struct op *op, struct tp_ep *ep)
 }
 
 /* One more piece for the leg; false: none now. Who holds notes, an entry of the intent page, or the right of large puts
- * goes before those who wait to begin: they may be waiting for that, which it gives back when all copies have its bytes. */
+ * goes before those who wait to begin: they may be waiting for that, which it gives back when all copies have its
+ * bytes. */
 static bool post_one(struct op *op, int leg, struct tp_ep *ep)
 {
     struct stripe_piece part;
@@ -236,8 +237,8 @@ static void stored_here(struct op *op, uint64_t sent)
     op->stored = sent;
 }
 
-/* The copy on this node gets what is on its way to all others. False: the route is another one by now, and this copy may be what others are
- * filled from. Who has changed it sees the note, or we see the change. */
+/* The copy on this node gets what is on its way to all others. False: the route is another one by now, and this copy
+ * may be what others are filled from. Who has changed it sees the note, or we see the change. */
 bool op_store_here(struct op *op)
 {
     uint64_t sent = op->len;

@@ -6,7 +6,8 @@
 #include "runtime/client/client.h"
 #include "runtime/wire/pack.h"
 
-/* Of a client at a time. More bytes fill no wire better; they only fall out of the caches before the agents come to them. */
+/* Of a client at a time. More bytes fill no wire better; they only fall out of the caches before the agents come to
+ * them. */
 enum { PACKED_MAX = 16, PACKED_BYTES_MAX = 2 * PACK_BODY_MAX };
 
 struct packed {

@@ -12,8 +12,9 @@ static void add_leg(struct plan *p, int node, unsigned window)
     p->leg[p->legs++] = (struct plan_leg){.node = node, .window = window};
 }
 
-/* An agent on this node begins with the first part while the rank copies the next one into the ring; a strong get compares small
- * ones. Each message of a task is one of its steps, which another rank must count alike, wherever it runs. */
+/* An agent on this node begins with the first part while the rank copies the next one into the ring; a strong get
+ * compares small ones. Each message of a task is one of its steps, which another rank must count alike, wherever it
+ * runs. */
 static unsigned most_of_message(const struct plan *p, const struct plan_input *in)
 {
     if (in->packed)

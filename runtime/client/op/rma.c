@@ -30,7 +30,8 @@ static bool may_add(const keel_segment *s, uint32_t slot, const struct route *ro
            atomic_load(&s->shared[slot]) == route_generation(route->tag) + 1;
 }
 
-/* Puts and gets map what they reach; who only accumulates or counts has nothing mapped when its agent says that it may do so itself. */
+/* Puts and gets map what they reach; who only accumulates or counts has nothing mapped when its agent says that it
+ * may do so itself. */
 static uint8_t *mapped(keel_segment *s, uint32_t slot, const struct route *route)
 {
     uint8_t *base = atomic_load_explicit(&s->map[slot], memory_order_acquire);
@@ -172,7 +173,8 @@ static bool handle_done(void *arg)
     return handle_is_done(arg);
 }
 
-/* With the lock, for another thread that looks may be ending what these have under way. Without: they are none, and the lock was given back. */
+/* With the lock, for another thread that looks may be ending what these have under way. Without: they are none, and
+ * the lock was given back. */
 static bool lock_handles(struct client *c, const keel_handle *handles, size_t n)
 {
     client_lock(c);

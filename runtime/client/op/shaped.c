@@ -1,6 +1,6 @@
-/* Strided and vector calls on an instance: validated as a whole, then the runs one by one, or those that are small many in a message
- * (packed.h). Each run, or message, is an operation of its own, so that what op.c guarantees of one (whole words, exactly once, repeated after a
- * death) holds for each; all count in one handle. */
+/* Strided and vector calls on an instance: validated as a whole, then the runs one by one, or those that are small many
+ * in a message (packed.h). Each run, or message, is an operation of its own, so that what op.c guarantees of one (whole
+ * words, exactly once, repeated after a death) holds for each; all count in one handle. */
 #include <stdlib.h>
 
 #include "runtime/base/fault.h"
@@ -36,8 +36,8 @@ struct call {
     bool blocks;
 };
 
-/* An accumulate of a task: into which steps it is cut is the same wherever its local side lies, for another process that runs
- * the task has it elsewhere. */
+/* An accumulate of a task: into which steps it is cut is the same wherever its local side lies, for another process
+ * that runs the task has it elsewhere. */
 static bool is_step(const struct call *q)
 {
     return q->kind == OP_ACC && q->c->task_run.open;

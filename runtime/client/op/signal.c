@@ -1,5 +1,5 @@
-/* Words that ranks wait for. The word is memory like any other; that it has changed is told by an empty parcel, which follows the change
- * and wakes who waits. */
+/* Words that ranks wait for. The word is memory like any other; that it has changed is told by an empty parcel, which
+ * follows the change and wakes who waits. */
 #include <keel/signal.h>
 
 #include "runtime/base/clock.h"
@@ -13,7 +13,8 @@
 
 enum { LOOK_EVERY_NS = 5000000 };
 
-/* One that is still to be sent tells of this change, too. It waits for the rank to take others, or for this process to look what has come. */
+/* One that is still to be sent tells of this change, too. It waits for the rank to take others, or for this process
+ * to look what has come. */
 static void tell(struct client *c, int rank)
 {
     if (courier_has_unsent(c, rank, PARCEL_SIGNAL))

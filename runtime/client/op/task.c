@@ -8,8 +8,9 @@
  *    ▲                                             │ the claimant is dead by the view: compare-and-swap by another rank
  *    └── reset: the round number rises             └──► claimed(other)
  *
- * A claimant that is dead by the view was fenced before anybody saw that view, so two live ranks never run one task at the
- * same time; and what the dead one had accumulated is known to the copies by (task, step) and does not count again. */
+ * A claimant that is dead by the view was fenced before anybody saw that view, so two live ranks never run one task at
+ * the same time; and what the dead one had accumulated is known to the copies by (task, step) and does not count
+ * again. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,8 +38,9 @@ struct keel_taskpool {
     int64_t *words;  /* [count] scratch for the end of a round */
 };
 
-/* Tells a joining rank which round it is. Who reads while another one writes may have a word of each: both hold the low half of the collective's
- * number. A mark that is being written is of no round yet, as it is written before the collective. */
+/* Tells a joining rank which round it is. Who reads while another one writes may have a word of each: both hold the low
+ * half of the collective's number. A mark that is being written is of no round yet, as it is written before the
+ * collective. */
 struct mark {
     uint64_t round;      /* << 32 | low half of: */
     uint64_t collective; /* the number of the one that opened it */
@@ -331,7 +333,8 @@ static keel_status read_words(struct client *c, keel_taskpool *pool)
     return status;
 }
 
-/* The counter is used up: find a task that nobody alive has. *busy: some are still being run, one of them by *runner (-1: not known). */
+/* The counter is used up: find a task that nobody alive has. *busy: some are still being run, one of them by *runner
+ * (-1: not known). */
 static keel_status take_over(struct client *c, keel_taskpool *pool, int64_t *out, bool *busy, int *runner)
 {
     *out = *runner = -1;

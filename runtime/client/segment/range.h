@@ -1,7 +1,8 @@
 /* The address range: where the parts of segments lie, at the same addresses in every process. Pure.
  *
- * Segments come and go in the same order in every process (allocation and freeing are collective, and a restarted process
- * repeats them), so that first fit gives everybody the same places without a word being said; the allocation compares them. */
+ * Segments come and go in the same order in every process (allocation and freeing are collective, and a restarted
+ * process repeats them), so that first fit gives everybody the same places without a word being said; the allocation
+ * compares them. */
 #ifndef KEEL_CLIENT_SEGMENT_RANGE_H
 #define KEEL_CLIENT_SEGMENT_RANGE_H
 
@@ -22,8 +23,8 @@ struct range {
     size_t n, max;
 };
 
-/* The lowest free place above the range, `from` or later, in as many bytes again: those are for segments of groups, whose members
- * choose a place together. 0: there is none. */
+/* The lowest free place above the range, `from` or later, in as many bytes again: those are for segments of groups,
+ * whose members choose a place together. 0: there is none. */
 uint64_t range_above(const struct range *r, uint64_t bytes, uint64_t from);
 /* Take a place that range_above has given. False: no memory. */
 bool range_take_above(struct range *r, uint64_t base, uint64_t bytes, void *owner);

@@ -15,9 +15,9 @@ static size_t part_of(const struct segment_want *want, uint32_t rank)
     return want->parts ? want->parts[rank] : (size_t)want->bytes;
 }
 
-/* Parts that differ lie one behind the other in their slot's copy, in the order of their ranks. The agents make all copies for
- * parts of one size: for one with which the fullest slot has room, or, where that is beyond what can be counted, for one that none
- * of them makes. */
+/* Parts that differ lie one behind the other in their slot's copy, in the order of their ranks. The agents make all
+ * copies for parts of one size: for one with which the fullest slot has room, or, where that is beyond what can be
+ * counted, for one that none of them makes. */
 static void lay_out_parts(struct keel_segment *s, const struct segment_want *want)
 {
     const struct page *page = s->client->page;
@@ -97,8 +97,8 @@ static void destroy(struct keel_segment *s)
     free(s);
 }
 
-/* What the program still has is a pointer to it: it stays what it is, a segment without bytes, until others have been freed after it; then it becomes
- * another segment. */
+/* What the program still has is a pointer to it: it stays what it is, a segment without bytes, until others have been
+ * freed after it; then it becomes another segment. */
 static void retire(struct keel_segment *s)
 {
     const struct page *page = s->client->page;

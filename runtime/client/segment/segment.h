@@ -38,22 +38,25 @@ struct keel_segment {
     int view_slot;
 };
 
-/* This node's copy of the slot's part, or NULL. *status says why not: KEEL_ERR_DATA_LOST, KEEL_ERR_STATE (not here) or KEEL_IN_PROGRESS (it is being
- * filled; the second call waits for its end). */
+/* This node's copy of the slot's part, or NULL. *status says why not: KEEL_ERR_DATA_LOST, KEEL_ERR_STATE (not here) or
+ * KEEL_IN_PROGRESS (it is being filled; the second call waits for its end). */
 uint8_t *segment_map(struct keel_segment *s, int slot, keel_status *status);
 uint8_t *segment_map_whole(struct keel_segment *s, int slot, keel_status *status);
-/* The same of the client's own part, for plain stores: waits until it is the copy that others are made equal to. Before that, what a dead rank left
- * may be made equal from another copy, and take with it what was stored here. Not under the lock. */
+/* The same of the client's own part, for plain stores: waits until it is the copy that others are made equal to. Before
+ * that, what a dead rank left may be made equal from another copy, and take with it what was stored here. Not under
+ * the lock. */
 uint8_t *segment_map_home(struct keel_segment *s, keel_status *status);
-/* For a collective that ends, with the lock: if the process stores plainly into its part, nothing that a dead writer left there is being made equal any
- * more; what is stored from now on stays. */
+/* For a collective that ends, with the lock: if the process stores plainly into its part, nothing that a dead writer
+ * left there is being made equal any more; what is stored from now on stays. */
 bool segment_stores_rest(const struct client *c);
 void segment_await_rest(struct client *c);
-/* Map the copy with the rank's part a second time, for the library; *view is where it was and what the program goes on to get. */
+/* Map the copy with the rank's part a second time, for the library; *view is where it was and what the program goes
+ * on to get. */
 keel_status segment_map_twice(struct keel_segment *s, int rank, uint8_t **view);
 keel_status segment_alloc(struct client *c, size_t bytes_per_rank, keel_redundancy redundancy, keel_segment **out);
-/* For mutexes or a pool of so many tasks, which nobody may take for anything else, with as many copies as what the program has allocated before, and two
- * at least; a rank takes part whether it is able to or not: then all get its error. */
+/* For mutexes or a pool of so many tasks, which nobody may take for anything else, with as many copies as what the
+ * program has allocated before, and two at least; a rank takes part whether it is able to or not: then all get its
+ * error. */
 enum { SEGMENT_OF_MUTEXES = 1 };
 #define SEGMENT_OF_TASKS ((uint64_t)1 << 33)
 keel_status segment_alloc_for(struct client *c, keel_status able, uint64_t what, size_t bytes_per_rank,
@@ -85,7 +88,8 @@ uint64_t segment_lay_out(struct keel_segment *s);
 void *segment_zeroed(struct client *c, size_t n, size_t bytes);
 /* Another number for other sizes, or something else. */
 uint64_t segment_fingerprint(const struct client *c, const struct segment_want *want);
-/* What collective_decided is to the last free, or allocation that came to nothing, whose end may still be on its way to some agent: waits for that. Before the
- * next thing that all live ranks do, so that what counts is one cut of the program's order. */
+/* What collective_decided is to the last free, or allocation that came to nothing, whose end may still be on its way to
+ * some agent: waits for that. Before the next thing that all live ranks do, so that what counts is one cut of the
+ * program's order. */
 keel_status segment_count_last(struct client *c);
 #endif

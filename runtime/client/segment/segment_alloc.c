@@ -1,6 +1,7 @@
-/* Allocations and frees are decisions of all live ranks, each with the next number. Before it says that it can a rank's agent has made its copies, and told
- * the others. What all have then counts as done, and is returned, when all agents have acknowledged it; what was refused, or is freed, is returned as soon as
- * the agent here was told, and counts when all know that. So who joins where number n is the last that counts finds at its own agent what all up to n came
+/* Allocations and frees are decisions of all live ranks, each with the next number. Before it says that it can a rank's
+ * agent has made its copies, and told the others. What all have then counts as done, and is returned, when all agents
+ * have acknowledged it; what was refused, or is freed, is returned as soon as the agent here was told, and counts when
+ * all know that. So who joins where number n is the last that counts finds at its own agent what all up to n came
  * to, and takes part in what follows. */
 #include <stdlib.h>
 
@@ -16,7 +17,8 @@
 
 enum segment_call { CALL_ALLOC, CALL_FREE };
 
-/* Said beside a status: this rank allocates. It takes a number, and those who made another call meanwhile have to take it, too. */
+/* Said beside a status: this rank allocates. It takes a number, and those who made another call meanwhile have to
+ * take it, too. */
 #define ALLOCATES ((uint64_t)1 << 32)
 
 static keel_status status_in(uint64_t said)
@@ -48,7 +50,8 @@ static void keep_for_later(struct segments *all, struct unfinished u)
 }
 
 /* Every rank's agent makes its copies before, so that all are there afterwards. A rank that cannot, or whose
- * arguments differ, takes part all the same, so that everybody learns of it; then nothing is left. *made: what became of it here. */
+ * arguments differ, takes part all the same, so that everybody learns of it; then nothing is left. *made: what
+ * became of it here. */
 static keel_status alloc_together(struct client *c, struct keel_segment *s, const struct control *r,
                                   uint64_t fingerprint, keel_status *made)
 {

@@ -1,9 +1,10 @@
 /* Segments of groups: the members alone make and free them; nobody else is asked.
  *
- * Those of all ranks get number and place by their order, which is the same everywhere. Groups have no common order, so a segment's
- * number is drawn from a counter of the whole job, and its place in the upper half of the address range is the lowest that is free at
- * all members: each says the lowest that is free at itself from the last proposal on, the greatest is the next proposal, until
- * nobody has to say another. What members agree on (engine_call AGREE) is the same for all that return, whoever dies. */
+ * Those of all ranks get number and place by their order, which is the same everywhere. Groups have no common order, so
+ * a segment's number is drawn from a counter of the whole job, and its place in the upper half of the address range is
+ * the lowest that is free at all members: each says the lowest that is free at itself from the last proposal on, the
+ * greatest is the next proposal, until nobody has to say another. What members agree on (engine_call AGREE) is the
+ * same for all that return, whoever dies. */
 #include "collectives/group.h"
 #include "runtime/base/fault.h"
 #include "runtime/client/client.h"
@@ -16,7 +17,8 @@
 
 #include <stdlib.h>
 
-/* Of the segments' own: no other agreement of the group goes together with one of these, or on with it, and no free with another or with an allocation. */
+/* Of the segments' own: no other agreement of the group goes together with one of these, or on with it, and no free
+ * with another or with an allocation. */
 enum { AGREE_TO_ALLOCATE = 1, AGREE_TO_FREE };
 
 /* One that ended by its time-out stays the group's unfinished one, and this goes on with it. */
@@ -58,8 +60,8 @@ static keel_status next(struct segment_of_group *o, enum segment_step step, uint
     return KEEL_IN_PROGRESS;
 }
 
-/* The first member that lives draws a number; two may think that they are it, and the first may die: nobody else has the number
- * then. */
+/* The first member that lives draws a number; two may think that they are it, and the first may die: nobody else has
+ * the number then. */
 static keel_status draw_number(struct keel_group *g)
 {
     struct client *c = g->client;
@@ -96,7 +98,8 @@ static keel_status have_number(struct keel_group *g, uint64_t number)
     return propose_place(g, 0);
 }
 
-/* Each member's agent makes its copies and tells the others'; what one cannot have, nobody gets. Place 0: without addresses. */
+/* Each member's agent makes its copies and tells the others'; what one cannot have, nobody gets. Place 0: without
+ * addresses. */
 static keel_status make(struct keel_group *g, uint64_t place)
 {
     struct client *c = g->client;

@@ -1,5 +1,5 @@
-/* Parts of groups' segments, for processes that are no members: all agents know each segment, so what such a process needs is how the part
- * lies in its slot's copy. It finds a place of its own in the address range. */
+/* Parts of groups' segments, for processes that are no members: all agents know each segment, so what such a process
+ * needs is how the part lies in its slot's copy. It finds a place of its own in the address range. */
 #include <keel/segment.h>
 
 #include <string.h>

@@ -32,7 +32,8 @@ struct unfinished {
 
 struct segments {
     struct keel_segment *first, *system;
-    /* A bit for each class of copies: the process stores plainly into its part of such segments. Any thread sets one. */
+    /* A bit for each class of copies: the process stores plainly into its part of such segments. Any thread sets
+     * one. */
     _Atomic unsigned stores;
     unsigned retired_n;
     struct keel_segment *retired, *retired_last; /* in the order in which they were freed */

@@ -1,10 +1,12 @@
-/* <keel/update.h> for the process: plain stores into replicated segments, and how they are found out. twins.c brings them to the other copies.
+/* <keel/update.h> for the process: plain stores into replicated segments, and how they are found out. twins.c brings
+ * them to the other copies.
  *
- * A tracked segment's copy on this node is mapped twice. At the address that programs know (keel_address) it is protected
- * against writing; the library itself, and keel_update_begin, use the other place. The first store to a granule raises a
- * signal: the handler takes its twin and lets it be written. keel_update_flush protects
- * it again, and puts the words that differ. Who stores into a granule that another thread takes or flushes gets the signal again and again until that
- * is done. Entries are never freed, so that the handler can walk them without a lock; one whose base is 0 is free. */
+ * A tracked segment's copy on this node is mapped twice. At the address that programs know (keel_address) it is
+ * protected against writing; the library itself, and keel_update_begin, use the other place. The first store to a
+ * granule raises a signal: the handler takes its twin and lets it be written. keel_update_flush protects
+ * it again, and puts the words that differ. Who stores into a granule that another thread takes or flushes gets the
+ * signal again and again until that is done. Entries are never freed, so that the handler can walk them without a
+ * lock; one whose base is 0 is free. */
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>

@@ -10,8 +10,8 @@
 #include "runtime/client/segment/segment.h"
 #include "runtime/wire/marks.h"
 
-/* Of a flush: runs and bytes of a put, puts on their way, and their bytes: each is to be over within the client's time-out, also where others wait for the same
- * agents, and there is no end to what a program may have stored. */
+/* Of a flush: runs and bytes of a put, puts on their way, and their bytes: each is to be over within the client's
+ * time-out, also where others wait for the same agents, and there is no end to what a program may have stored. */
 enum { BATCH = 1024, RUN_BYTES = 65536, PUT_BYTES = 1 << 20, UNDER_WAY_MAX = 64, UNDER_WAY_BYTES = 8 << 20 };
 enum { CLEAN, TAKING, DIRTY, FLUSHING, LEFT }; /* LEFT: as FLUSHING, but for what living neighbours are bringing */
 
@@ -197,7 +197,8 @@ static bool share_of(const struct twins *t, size_t g, int rank, size_t *from, si
 }
 
 /* The words of a granule that other copies may not have. Copies are whole pages, and parts begin with a word: so do
- * granules. Where all flush at once, a neighbour that has stored there brings its part, with what others stored there. */
+ * granules. Where all flush at once, a neighbour that has stored there brings its part, with what others stored
+ * there. */
 static void flush_granule(struct twins *t, size_t g)
 {
     bool all = !twin_holds(t, g);
@@ -227,7 +228,8 @@ static void flush_left(struct twins *t, size_t g)
     }
 }
 
-/* Where another thread's store has just made it writable a third one's may be there already: it is dirty in a moment. */
+/* Where another thread's store has just made it writable a third one's may be there already: it is dirty in a
+ * moment. */
 static bool flush_takes(struct twins *t, size_t g)
 {
     uint8_t was = DIRTY;
@@ -257,7 +259,8 @@ static void flush_ended(struct twins *t, size_t g)
     atomic_store(&t->state[g], t->flush->status == KEEL_OK ? CLEAN : DIRTY);
 }
 
-/* *first: no other living rank of the slot who surely flushes this segment, as it has a part of it, is before the caller. */
+/* *first: no other living rank of the slot who surely flushes this segment, as it has a part of it, is before the
+ * caller. */
 static uint64_t dead_of_slot(const struct twins *t, bool *first)
 {
     const struct client *c = t->client;

@@ -1,13 +1,16 @@
-/* What a process has stored plainly into a copy of a replicated segment, and how it reaches the other copies: granule by granule (layout.h's
- * pieces). Who owns it sees to it that the first store to a granule is noticed (track.c: by write protection).
+/* What a process has stored plainly into a copy of a replicated segment, and how it reaches the other copies: granule
+ * by granule (layout.h's pieces). Who owns it sees to it that the first store to a granule is noticed (track.c: by
+ * write protection).
  *
- * A granule's state: CLEAN -> TAKING, one thread copies it -> DIRTY, with a twin, and may be stored to -> FLUSHING -> CLEAN, or DIRTY if its
- * words could not be put. Who stores into one that another thread takes or flushes waits until that is done.
+ * A granule's state: CLEAN -> TAKING, one thread copies it -> DIRTY, with a twin, and may be stored to -> FLUSHING ->
+ * CLEAN, or DIRTY if its words could not be put. Who stores into one that another thread takes or flushes waits until
+ * that is done.
  *
- * A twin says what the other copies hold for as long as nobody else brings anything there. Where somebody has since then written to the
- * granule through Keel (wire/marks.h), or copies were made equal or filled, which changes the route's tag, a word may
- * be what it was and another one elsewhere; and so it may where another process of the node had stored when the twin
- * was taken, above all one that died before it brought that to the others. All words of such a granule are put. */
+ * A twin says what the other copies hold for as long as nobody else brings anything there. Where somebody has since
+ * then written to the granule through Keel (wire/marks.h), or copies were made equal or filled, which changes the
+ * route's tag, a word may be what it was and another one elsewhere; and so it may where another process of the node had
+ * stored when the twin was taken, above all one that died before it brought that to the others. All words of such a
+ * granule are put. */
 #ifndef KEEL_CLIENT_SEGMENT_TWINS_H
 #define KEEL_CLIENT_SEGMENT_TWINS_H
 
@@ -29,12 +32,12 @@ struct twins {
     void (*unused)(void *user, size_t at, size_t bytes);                /* nobody needs what the twin has there */
 };
 
-/* The copy of the client's own part, at own. twin: as many bytes, zero or not, the caller's for as long as this is used. protect and unused
- * are the caller's to set. KEEL_ERR_NOMEM: it is to be freed nevertheless. */
+/* The copy of the client's own part, at own. twin: as many bytes, zero or not, the caller's for as long as this is
+ * used. protect and unused are the caller's to set. KEEL_ERR_NOMEM: it is to be freed nevertheless. */
 keel_status twins_init(struct twins *t, struct client *c, keel_segment *s, uint8_t *own, uint8_t *twin);
 void twins_fini(struct twins *t);
-/* Somebody is about to store into the granule that has the byte: takes its twin, and lets it be stored to. Also in a handler of signals: memcpy, atomics
- * and protect. False: protect has failed. */
+/* Somebody is about to store into the granule that has the byte: takes its twin, and lets it be stored to. Also in a
+ * handler of signals: memcpy, atomics and protect. False: protect has failed. */
 bool twins_take(struct twins *t, size_t at);
 /* All copies have what was stored into the client's own part and those of the dead, and with `neighbours` into those of
  * living ranks of its slot, too; or an error: then it stays noted. One at a time. Nobody writes to these parts through

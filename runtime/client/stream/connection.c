@@ -42,9 +42,9 @@ static bool is_still(struct client *c, struct connection *l, uint64_t still)
     return c->progress.lived_ns - l->came_at >= still && (!moved.pending || c->progress.lived_ns - l->went_at >= still);
 }
 
-/* An answer is missing, the node lives, and nothing moves on the connection, or it does not come up: somebody sleeps who has something to send, or
- * waits for what has got lost. What is on its way is asked for again over another connection, as when one breaks. A connection that moves,
- * however slowly, stays. */
+/* An answer is missing, the node lives, and nothing moves on the connection, or it does not come up: somebody sleeps
+ * who has something to send, or waits for what has got lost. What is on its way is asked for again over another
+ * connection, as when one breaks. A connection that moves, however slowly, stays. */
 void connection_look(struct client *c, int node, bool goes_elsewhere)
 {
     struct connection *l = &c->connections.of[node];

@@ -39,7 +39,8 @@ struct tp_ep *connection_up(struct client *c, int node,
                             uint64_t now); /* the connection, or NULL and it is being made */
 void connection_event(struct connection *link, const struct tp_event *e, uint64_t now);
 void connection_drop(struct client *c, int node);
-/* What this rank says at the start of a connection, to an agent (connection.c) or to a rank (direct.c). Returns its bytes. */
+/* What this rank says at the start of a connection, to an agent (connection.c) or to a rank (direct.c). Returns its
+ * bytes. */
 size_t connection_hello(const struct client *c, const struct way *w, uint64_t to_incarnation, uint8_t *out);
 void connection_ask_agent(struct client *c, int node, uint64_t now);
 /* An answer of the node's agent is missing: does anything move? */

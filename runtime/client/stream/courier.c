@@ -156,8 +156,9 @@ void courier_rewind(struct stream *s)
     s->at = first_not_acked(s);
 }
 
-/* The way that the next piece goes. A receiver that is not looking leaves what we send it in sockets and in queues of this process, and who
- * returns from a call may make no further one for long: so what nobody waits for is little, or goes through the agent, who always takes. */
+/* The way that the next piece goes. A receiver that is not looking leaves what we send it in sockets and in queues of
+ * this process, and who returns from a call may make no further one for long: so what nobody waits for is little, or
+ * goes through the agent, who always takes. */
 static void choose_way(struct client *c, int rank)
 {
     struct stream *s = courier_stream(c, rank);

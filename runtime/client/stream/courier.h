@@ -1,11 +1,12 @@
-/* Messages between ranks: a reliable ordered stream to each. To a rank of this node through the hall (hall.h), as long as both lives
- * last; to a rank of another over a connection between the two (direct.h) while there is one, else through the agent of the
- * receiver's node. Whenever its way changes a stream begins anew after what was acknowledged, and what comes twice is dropped. A message is cut into
- * pieces; the sender keeps them until the receiver has acknowledged them, and sends them again on a new connection, or when
- * there was no memory for them. A stream belongs to one life of the receiver and one of the sender: when a view says
- * that either has ended, so has the stream.
+/* Messages between ranks: a reliable ordered stream to each. To a rank of this node through the hall (hall.h), as long
+ * as both lives last; to a rank of another over a connection between the two (direct.h) while there is one, else
+ * through the agent of the receiver's node. Whenever its way changes a stream begins anew after what was acknowledged,
+ * and what comes twice is dropped. A message is cut into pieces; the sender keeps them until the receiver has
+ * acknowledged them, and sends them again on a new connection, or when there was no memory for them. A stream belongs
+ * to one life of the receiver and one of the sender: when a view says that either has ended, so has the stream.
  *
- *   sent, not acknowledged: at most a window of pieces, so a receiver that is not looking costs so much and no more; between two ranks
+ *   sent, not acknowledged: at most a window of pieces, so a receiver that is not looking costs so much and no more;
+ *   between two ranks
  *   nothing is sent while what was sent waits for the socket, so that no copies of it pile up here
  *
  * Like all of the client: under its lock. */
@@ -49,7 +50,8 @@ struct stream {
         missed; /* there was no memory to send a message of a collective: its engines are to hear of it at missed_at; */
     bool missed_data; /* and it had data */
     uint64_t missed_at;
-    /* a call is complete but for what waits here: the receiver's process was asked about, and was seen to be stopped first (0: it is not) */
+    /* a call is complete but for what waits here: the receiver's process was asked about, and was seen to be stopped
+     * first (0: it is not) */
     uint64_t asked_at, stopped_since;
     bool behind;   /* this process leaves, and it is to hear that it was not waited for */
     bool given_up; /* it has been for longer than the time-out: calls do not wait for room to it */
@@ -74,9 +76,9 @@ struct parcel_tag {
     uint64_t seq;
 };
 
-/* A message of a collective. True: head and data are copied, or nobody is there to get them. Else coll_delivered follows, also if the receiver
- * dies. What there is no memory for goes in memory that was put by, with data from where they are; and where that is in use, it is as if it had been
- * lost (coll_lost, later). */
+/* A message of a collective. True: head and data are copied, or nobody is there to get them. Else coll_delivered
+ * follows, also if the receiver dies. What there is no memory for goes in memory that was put by, with data from where
+ * they are; and where that is in use, it is as if it had been lost (coll_lost, later). */
 bool courier_send(struct client *c, int rank, const struct parcel_tag *tag, const void *head, size_t head_len,
                   const void *data, size_t len);
 /* All is copied. False: there is no memory for it, nothing was sent. */
@@ -88,25 +90,28 @@ bool courier_has_unsent(const struct client *c, int rank, uint32_t kind);
 bool courier_put_by(struct client *c);
 /* There will be memory for one more note (head only, not of a collective). False: there is none. */
 bool courier_reserve(struct client *c);
-/* The group was revoked, or its call of that name is complete (0: all of its calls are over): its callers have their memory back. */
+/* The group was revoked, or its call of that name is complete (0: all of its calls are over): its callers have their
+ * memory back. */
 void courier_keep(struct client *c, const struct keel_group *group, uint64_t seq, uint64_t now);
 /* That call has failed: nobody needs data of it, and its caller has its memory back. */
 void courier_drop(struct client *c, const struct keel_group *group, uint64_t seq, uint64_t now);
-/* What the ranks were sent of that call has arrived, and whatever was sent to them before it: it is known otherwise than by their acknowledgements. */
+/* What the ranks were sent of that call has arrived, and whatever was sent to them before it: it is known otherwise
+ * than by their acknowledgements. */
 void courier_arrived(struct client *c, const struct keel_group *group, uint64_t seq, uint64_t now);
 void courier_receive(struct client *c, const struct wire *w, const void *body, size_t len, uint64_t now);
 void courier_connection_up(struct client *c, int node, uint64_t now);
 void courier_connection_lost(struct client *c, int node);
 void courier_direct_up(struct client *c, int rank, uint64_t now);
 void courier_direct_lost(struct client *c, int rank);
-/* This process leaves, and what it has sent to ranks that are not looking leaves with its sockets: the agents take that over. Then
- * wait until they have. */
+/* This process leaves, and what it has sent to ranks that are not looking leaves with its sockets: the agents take that
+ * over. Then wait until they have. */
 void courier_farewell(struct client *c);
 int courier_hands_over_to(const struct client *c); /* whom that waits for, or -1 */
 bool courier_has_handed_over(void *client);
 /* What a view says: that life of the rank is over. */
 void courier_reset(struct client *c, int rank);
-/* Something of a call of the group (or of no certain one) has not been sent yet: a connection is being made, or there is no room. */
+/* Something of a call of the group (or of no certain one) has not been sent yet: a connection is being made, or
+ * there is no room. */
 bool courier_has_given_up(const struct client *c, int rank); /* it is stopped, and not waited for any more */
 int courier_engine_to(const struct client *c, const struct keel_group *group); /* the first such rank, or -1 */
 bool courier_has_engine(const struct client *c, const struct keel_group *group);

@@ -55,7 +55,8 @@ bool courier_may_send(const struct stream *s);
 /* What may be sent to the rank is. */
 void courier_pump(struct client *c, int rank, uint64_t now);
 
-/* courier_parcel.c. Memory for a message, whose data are the caller's at last if there is none for a copy. NULL: there is none. */
+/* courier_parcel.c. Memory for a message, whose data are the caller's at last if there is none for a copy. NULL:
+ * there is none. */
 struct parcel *parcel_new(struct client *c, const struct stream *s, const struct parcel_tag *tag, size_t len,
                           bool *borrowed);
 void parcel_free(struct client *c, struct stream *s, struct parcel *p);

@@ -3,7 +3,8 @@
 
 #include "runtime/client/stream/courier_int.h"
 
-/* For messages of calls for which there is no memory, so that a call can say at least that: so many to a rank at a time, and to so many ranks. */
+/* For messages of calls for which there is no memory, so that a call can say at least that: so many to a rank at a
+ * time, and to so many ranks. */
 enum { PUT_BY_EACH = 2, PUT_BY_RANKS = 64 };
 
 bool courier_put_by(struct client *c)

@@ -1,4 +1,5 @@
-/* What comes of other ranks' messages: pieces, in the order of their numbers, gathered or put where they belong; what cannot be taken is sent back. */
+/* What comes of other ranks' messages: pieces, in the order of their numbers, gathered or put where they belong;
+ * what cannot be taken is sent back. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -119,7 +120,8 @@ static bool place_rest(struct client *c, const struct msg_parcel *p, const uint8
     return place_next(c, p, body, now);
 }
 
-/* What is whole with these pieces: a user's message must be kept, one of a collective may have to be answered with a note. */
+/* What is whole with these pieces: a user's message must be kept, one of a collective may have to be answered with a
+ * note. */
 static bool can_be_kept(struct client *c, const struct msg_parcel *p)
 {
     if (p->at + p->len != p->total)

@@ -20,7 +20,8 @@ void courier_connection_up(struct client *c, int node, uint64_t now)
     }
 }
 
-/* With the connection to the own agent whatever others had sent this way may be lost: pieces, acknowledgements, refusals. They do not know. */
+/* With the connection to the own agent whatever others had sent this way may be lost: pieces, acknowledgements,
+ * refusals. They do not know. */
 void courier_connection_lost(struct client *c, int node)
 {
     bool own = node == c->node;

@@ -1,8 +1,8 @@
-/* Connections between ranks of different nodes: the streams of courier.h go over them without an agent's help, so that a message passes
- * two processes and no third one has to get a processor. Two ranks make one when the first of them has something for the other:
- * each tells the other, through the agents, where it listens, and the one of the higher number connects.
- * A connection belongs to one life of each. Nothing rests on it: while there is none the streams go through the agents, and
- * when one breaks they go on there with what was not acknowledged.
+/* Connections between ranks of different nodes: the streams of courier.h go over them without an agent's help, so that
+ * a message passes two processes and no third one has to get a processor. Two ranks make one when the first of them has
+ * something for the other: each tells the other, through the agents, where it listens, and the one of the higher number
+ * connects. A connection belongs to one life of each. Nothing rests on it: while there is none the streams go through
+ * the agents, and when one breaks they go on there with what was not acknowledged.
  *
  * Like all of the client: under its lock. */
 #ifndef KEEL_CLIENT_STREAM_DIRECT_H

@@ -22,8 +22,8 @@ struct hall {
 void hall_attach(struct client *c, void *memory);
 /* Its place if the rank is reached through the hall, as long as this life of it lasts; else -1. */
 int hall_place(const struct client *c, int rank);
-/* The memory of a board for that group: one of those that are kept, or (which -1) any; all its members have to be reached through the
- * hall. NULL: there is no hall. */
+/* The memory of a board for that group: one of those that are kept, or (which -1) any; all its members have to be
+ * reached through the hall. NULL: there is no hall. */
 void *hall_board(const struct client *c, int which, uint64_t group);
 /* False: there is no room now. */
 bool hall_send(struct client *c, int place, const struct wire *w, const void *head, size_t head_len, const void *data,

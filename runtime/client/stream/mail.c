@@ -1,5 +1,6 @@
-/* Tagged messages of users, over the streams between ranks. The receiver keeps them until somebody wants them, so the sender has to
- * stop in time: it may be MAIL_AHEAD bytes ahead of what it was told to have been received, so MAIL_BYTES of what was received. */
+/* Tagged messages of users, over the streams between ranks. The receiver keeps them until somebody wants them, so the
+ * sender has to stop in time: it may be MAIL_AHEAD bytes ahead of what it was told to have been received, so
+ * MAIL_BYTES of what was received. */
 #include <keel/message.h>
 
 #include <stdlib.h>
@@ -204,8 +205,9 @@ bool mail_all_taken_over(void *arg)
     for (int r = 0; r < c->size; r++) {
         if (c->mail.peer[r].last && !c->mail.peer[r].asked) /* there was no memory to */
             ask_to_acknowledge(c, r);
+        /* what is sent later, when a view comes, is nothing to wait for: nobody is asked to acknowledge it */
         if (c->coll.stream[r].acked < c->mail.peer[r].last && c->coll.broken == KEEL_OK)
-            return false; /* what is sent later, when a view comes, is nothing to wait for: nobody is asked to acknowledge it */
+            return false;
     }
     return true;
 }

@@ -24,9 +24,10 @@ struct fabric_calls fabric_calls;
 
 /* ---- libraries that nap ----
  *
- * libfabric may have been built with the providers psm and psm2. Their libraries measure the processor's clock when they are loaded, by naps of
- * 125 us for 100 ms each. Where the machine has no device of theirs they are of no use to anybody, and stand-ins that find no device
- * (runtime/net/nopsm) are loaded before: the loader takes what has the name that is wanted. */
+ * libfabric may have been built with the providers psm and psm2. Their libraries measure the processor's clock when
+ * they are loaded, by naps of 125 us for 100 ms each. Where the machine has no device of theirs they are of no use to
+ * anybody, and stand-ins that find no device (runtime/net/nopsm) are loaded before: the loader takes what has the
+ * name that is wanted. */
 
 static bool has_psm_device(void)
 {
@@ -143,8 +144,8 @@ bool fabric_load(void)
     return loaded;
 }
 
-/* libfabric keeps a provider that FI_PROVIDER does not name for other providers, which find it by this flag (OFI_GETINFO_HIDDEN of its inner
- * header, the same from 1.12 to 2.6). */
+/* libfabric keeps a provider that FI_PROVIDER does not name for other providers, which find it by this flag
+ * (OFI_GETINFO_HIDDEN of its inner header, the same from 1.12 to 2.6). */
 int fabric_find(const char *host, const struct fi_info *hints, struct fi_info **info)
 {
     const uint64_t filtered_too = 1ULL << 60, flags = FI_SOURCE | FI_NUMERICHOST;

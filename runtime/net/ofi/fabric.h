@@ -1,4 +1,5 @@
-/* libfabric, opened when the first call is made (docs/adr/0129). Its calls that are not behind an object's table have their names here. */
+/* libfabric, opened when the first call is made (docs/adr/0129). Its calls that are not behind an object's table
+ * have their names here. */
 #ifndef KEEL_NET_OFI_FABRIC_H
 #define KEEL_NET_OFI_FABRIC_H
 
@@ -26,10 +27,11 @@ struct fabric_calls {
 /* Valid after fabric_load. */
 extern struct fabric_calls fabric_calls;
 
-/* False: there is no libfabric, or one of another interface than Keel was built with; a line has said so. Any thread. */
+/* False: there is no libfabric, or one of another interface than Keel was built with; a line has said so. Any
+ * thread. */
 bool fabric_load(void);
 
-/* fi_getinfo for the provider that hints name, on this address of ours. FI_PROVIDER, by which a user chooses a provider for other programs or
- * for MPI, does not hide it. */
+/* fi_getinfo for the provider that hints name, on this address of ours. FI_PROVIDER, by which a user chooses a provider
+ * for other programs or for MPI, does not hide it. */
 int fabric_find(const char *host, const struct fi_info *hints, struct fi_info **info);
 #endif

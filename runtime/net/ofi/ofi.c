@@ -1,8 +1,8 @@
 /* Connections between nodes: libfabric 1.17, FI_EP_MSG, exactly the provider asked for (docs/adr/0020, 0021, 0112).
  *
  * Memory keys. The tcp provider registers in "scalable" mode: the key is ours and remote addresses are offsets from 0.
- * That of RDMA devices, verbs, gives its own keys and takes virtual addresses: who writes or reads asks the peer for them
- * (ofi_frame.c). */
+ * That of RDMA devices, verbs, gives its own keys and takes virtual addresses: who writes or reads asks the peer for
+ * them (ofi_frame.c). */
 #include "runtime/net/ofi/ofi_init.h"
 #include "runtime/net/ofi/ofi_int.h"
 
@@ -99,8 +99,9 @@ static void close_fid(void *fid_holder)
         fi_close((struct fid *)fid_holder);
 }
 
-/* Provider trap (tcp, 1.17): closing the listener leaves the handshakes of those whom it let in and who have not said hello, and the next
- * look at the event queue uses the listener that is gone. So it is closed when nobody will look any more. */
+/* Provider trap (tcp, 1.17): closing the listener leaves the handshakes of those whom it let in and who have not said
+ * hello, and the next look at the event queue uses the listener that is gone. So it is closed when nobody will look
+ * any more. */
 static void end_waiting_connections(struct ofi_tp *tp)
 {
     if (!tp->pep)

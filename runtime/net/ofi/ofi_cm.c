@@ -15,8 +15,8 @@ static const char REJECTED[] = "keel: rejected";
 
 /* Steps of handshakes in one go, before transfers get their turn again. */
 enum { EQ_ROUNDS = 64 };
-/* Looks at a stream that has been shut down, until the provider has read it to its end: usually a few. No time: on a busy machine
- * all of it may pass before the first look. */
+/* Looks at a stream that has been shut down, until the provider has read it to its end: usually a few. No time: on a
+ * busy machine all of it may pass before the first look. */
 enum { FORGET_LOOKS = 100000 };
 
 /* ---- state ---- */

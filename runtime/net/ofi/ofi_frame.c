@@ -1,19 +1,22 @@
 /* Transfers over an RDMA device (provider verbs).
  *
- * Local memory. The device reads and writes registered memory only. Messages, and writes and reads of up to TP_BULK_MAX bytes, go
- * through registered memory of our own; for a larger one the caller's is registered as long as the transfer lasts.
+ * Local memory. The device reads and writes registered memory only. Messages, and writes and reads of up to TP_BULK_MAX
+ * bytes, go through registered memory of our own; for a larger one the caller's is registered as long as the transfer
+ * lasts.
  *
- * Messages. Each is one frame or, if it is long, several (a receive buffer is pinned memory, so it is not of the size of the
- * largest message). A frame for which the peer has posted no buffer would be refused and repeated by the devices, again and again,
- * so who sends needs a credit for each; what the ends tell each other needs none, there are buffers beside.
+ * Messages. Each is one frame or, if it is long, several (a receive buffer is pinned memory, so it is not of the size
+ * of the largest message). A frame for which the peer has posted no buffer would be refused and repeated by the
+ * devices, again and again, so who sends needs a credit for each; what the ends tell each other needs none, there are
+ * buffers beside.
  *
- * Remote memory. A write or read names a key of ours; the device wants its own key and an address. Who needs them asks the peer
- * once, and what was posted after that waits in order. Keys are not used for other memory later: the answer stays true until the
- * memory is not registered any more, and then the device refuses what comes.
+ * Remote memory. A write or read names a key of ours; the device wants its own key and an address. Who needs them asks
+ * the peer once, and what was posted after that waits in order. Keys are not used for other memory later: the answer
+ * stays true until the memory is not registered any more, and then the device refuses what comes.
  *
- * Delivery. The provider does not know FI_DELIVERY_COMPLETE. An acknowledged RDMA write has reached the other device; that it is in
- * memory, for whoever reads it there by whatever way, is certain when a later read over the same connection has been answered. So
- * each write is followed by a read of its last byte, and is done when that is there. */
+ * Delivery. The provider does not know FI_DELIVERY_COMPLETE. An acknowledged RDMA write has reached the other device;
+ * that it is in memory, for whoever reads it there by whatever way, is certain when a later read over the same
+ * connection has been answered. So each write is followed by a read of its last byte, and is done when that is
+ * there. */
 #include "runtime/net/ofi/ofi_int.h"
 
 #include <string.h>

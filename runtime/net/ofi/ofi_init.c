@@ -1,11 +1,13 @@
 /* The first call into libfabric initialises every provider that it was built with, wanted or not. That of verbs reads
- * /proc/kallsyms to its end, twice, to learn whether the kernel passes on device memory (1.17): ten megabytes that the kernel
- * makes up line by line, 90 ms, and 85 % of the processor time in which a job starts. It does without if the file cannot be
- * opened. So the first call is made by a thread of its own that may not open that file (landlock, which any process may use on
- * itself; the restriction ends with the thread). Where the kernel has no landlock nothing is lost but time.
+ * /proc/kallsyms to its end, twice, to learn whether the kernel passes on device memory (1.17): ten megabytes that the
+ * kernel makes up line by line, 90 ms, and 85 % of the processor time in which a job starts. It does without if the
+ * file cannot be opened. So the first call is made by a thread of its own that may not open that file (landlock, which
+ * any process may use on itself; the restriction ends with the thread). Where the kernel has no landlock nothing is
+ * lost but time.
  *
  * The provider opens the devices in that call, and the kernel takes commands for a device only from threads of the same
- * credentials as the one that opened it; a restricted thread has others (EACCES). So who wants to use them lets it read its file. */
+ * credentials as the one that opened it; a restricted thread has others (EACCES). So who wants to use them lets it
+ * read its file. */
 #include "runtime/net/ofi/ofi_init.h"
 
 #include "runtime/base/env.h"

@@ -1,6 +1,6 @@
 /* Inside of the libfabric transport. ofi.c: the table and progress; ofi_cm.c: connections and their end; ofi_xfer.c:
- * transfers and their queue; ofi_pool.c: their memory; ofi_sock.c: the sockets that the tcp provider hides; ofi_rdma.c and ofi_frame.c:
- * what a provider over an RDMA device wants instead.
+ * transfers and their queue; ofi_pool.c: their memory; ofi_sock.c: the sockets that the tcp provider hides; ofi_rdma.c
+ * and ofi_frame.c: what a provider over an RDMA device wants instead.
  *
  * Ownership. Every transfer handed to the provider is described by a `struct xfer` of the tp's own pool, never by
  * the caller's memory: the provider may report a transfer after the caller has forgotten it (it does when an endpoint
@@ -34,8 +34,9 @@ enum {
     OFI_EQ_EVERY_OPENING = 16, /* while a connection is being made */
     OFI_IDLE_ARMS = 32,        /* without an event between them: what wakes us may be what the provider cannot take */
     OFI_RECV_DEPTH = 8,
-    /* The provider (tcp, 1.17) reads a connection request with blocking calls: its own header, then as many bytes of connect data as
-     * that says. So connect data have one length, the largest that it takes, and a socket counts as readable when all is there. */
+    /* The provider (tcp, 1.17) reads a connection request with blocking calls: its own header, then as many bytes of
+     * connect data as that says. So connect data have one length, the largest that it takes, and a socket counts as
+     * readable when all is there. */
     OFI_CONNECT_HEADER = 32,
     OFI_CONNECT_DATA = 256,
     OFI_CQ_BATCH = 16,
@@ -108,7 +109,8 @@ struct rdma_region {
  *  CLOSED    reported; only ep_destroy is left */
 enum ep_state { EP_CONNECTING, EP_ACCEPTING, EP_UP, EP_DOWN, EP_FLUSHING, EP_CLOSED };
 
-/* A connection event that was read from the event queue and is not told yet, in memory of what it is about: it comes also where there is no memory. */
+/* A connection event that was read from the event queue and is not told yet, in memory of what it is about: it comes
+ * also where there is no memory. */
 struct cm_event {
     STAILQ_ENTRY(cm_event) link;
     struct tp_event event;

@@ -1,5 +1,5 @@
-/* Memory of transfers: it grows by blocks, and shrinks only when the transport closes. What an RDMA device reads and writes is
- * registered, block by block. */
+/* Memory of transfers: it grows by blocks, and shrinks only when the transport closes. What an RDMA device reads and
+ * writes is registered, block by block. */
 #include "runtime/net/ofi/ofi_int.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* Connections over an RDMA device (provider verbs; docs/adr/0112).
  *
- * The device's connection manager carries 56 bytes with a request, too few for a hello. So a request is taken at once, and the hello
- * is the first frame; the caller is told of it, and its verdict is a frame, too:
+ * The device's connection manager carries 56 bytes with a request, too few for a hello. So a request is taken at once,
+ * and the hello is the first frame; the caller is told of it, and its verdict is a frame, too:
  *
  *   connector                                     the one that listens
  *   CONNECTING: an address, a queue pair
@@ -11,11 +11,12 @@
  *   UP  <------------------- ACCEPTED frame       tp_accept: UP
  *   or closed, KEEL_ERR_AUTH <- REJECTED frame    tp_reject: ended when the connector has left, or after a while
  *
- * To open an endpoint the provider (1.17) asks the network for the peer's address, and waits for it: two seconds, if the peer is gone.
- * A thread of its own does that for each connection that is made.
+ * To open an endpoint the provider (1.17) asks the network for the peer's address, and waits for it: two seconds, if
+ * the peer is gone. A thread of its own does that for each connection that is made.
  *
- * The provider keeps memory registered that we have given up, for the next time (its cache), and a peer that has the key could go
- * on writing there. So the cache is switched off, by the only way there is, before libfabric starts; rdma_open sees that it is off. */
+ * The provider keeps memory registered that we have given up, for the next time (its cache), and a peer that has the
+ * key could go on writing there. So the cache is switched off, by the only way there is, before libfabric starts;
+ * rdma_open sees that it is off. */
 #include "runtime/net/ofi/ofi_int.h"
 
 #include <poll.h>
@@ -75,7 +76,8 @@ void rdma_hints(struct fi_info *hints)
     hints->rx_attr->size = RDMA_CREDITS + RDMA_RESERVE;
 }
 
-/* With the provider's cache a second registration of the same memory is the first one again. Only what peers may read has a key. */
+/* With the provider's cache a second registration of the same memory is the first one again. Only what peers may
+ * read has a key. */
 static int register_scratch(struct ofi_tp *tp, struct fid_mr **mr)
 {
     return fi_mr_reg(tp->domain, tp->scratch, sizeof tp->scratch, FI_READ | FI_REMOTE_READ, 0, 0, 0, mr, NULL);
@@ -91,7 +93,8 @@ static bool cache_is_off(struct ofi_tp *tp)
     return off;
 }
 
-/* May the receive buffers of so many connections be locked? Who has the privilege may lock more than the limit, so it is tried. */
+/* May the receive buffers of so many connections be locked? Who has the privilege may lock more than the limit, so
+ * it is tried. */
 static int try_to_lock(struct ofi_tp *tp, int connections)
 {
     size_t needed = (size_t)connections * (size_t)tp->recv_depth * tp->rbuf_bytes;
@@ -195,7 +198,8 @@ static void opening_free(struct opening *o)
     free(o);
 }
 
-/* Nobody waits for it any more. Of an endpoint that is connected: nothing to do but to forget what it would have said. */
+/* Nobody waits for it any more. Of an endpoint that is connected: nothing to do but to forget what it would have
+ * said. */
 void rdma_abandon(struct ofi_ep *ep)
 {
     struct opening *o = ep->opening;

@@ -1,8 +1,8 @@
 /* The provider keeps its sockets to itself, and five things need them: keepalive and TCP_USER_TIMEOUT (no FI_ knob),
  * a shutdown(2) it has to notice by itself (see ofi_ep_shut), incoming connections that never say hello, which it
- * would keep for ever, its wake-ups, and room for what it has to send. The kernel tells which sockets the provider's own epoll sets hold (/proc/self/fdinfo), so
- * nothing else of the process is ever looked at. None of this is on a hot path, and everything works, if less well,
- * without. */
+ * would keep for ever, its wake-ups, and room for what it has to send. The kernel tells which sockets the provider's
+ * own epoll sets hold (/proc/self/fdinfo), so nothing else of the process is ever looked at. None of this is on a hot
+ * path, and everything works, if less well, without. */
 #include "runtime/net/ofi/ofi_int.h"
 
 #include <arpa/inet.h>
@@ -78,10 +78,11 @@ static bool visit_only(int fd, void *arg)
     return ++only->count > 1;
 }
 
-/* The provider writes a byte into a pair of sockets for each completion and reads it again at the next look, for a sleeper: two system calls, between
- * what came and its answer. Nobody sleeps while this thread works, and who arms looks again afterwards. A byte that the provider is never
- * told of is not read, and where one stands it writes no other. With it goes the provider's word that a last look has begun an answer which the
- * socket does not take whole: that is heard from the sockets themselves (below). */
+/* The provider writes a byte into a pair of sockets for each completion and reads it again at the next look, for a
+ * sleeper: two system calls, between what came and its answer. Nobody sleeps while this thread works, and who arms
+ * looks again afterwards. A byte that the provider is never told of is not read, and where one stands it writes no
+ * other. With it goes the provider's word that a last look has begun an answer which the socket does not take whole:
+ * that is heard from the sockets themselves (below). */
 void ofi_sock_mute(struct ofi_tp *tp)
 {
     struct only only = {.fd = -1};
@@ -91,9 +92,10 @@ void ofi_sock_mute(struct ofi_tp *tp)
 
 /* ---- room ---- */
 
-/* The provider asks for room in a socket at its next look, and the look that has left something unsent may be the last one before a sleep. So each
- * socket is in a set of ours, too, edge-triggered: the kernel tells it once whenever there is room again where some was refused. Nobody has to
- * know who has left what, and when: neither the looks of fi_trywait nor what another thread posts while one sleeps. */
+/* The provider asks for room in a socket at its next look, and the look that has left something unsent may be the last
+ * one before a sleep. So each socket is in a set of ours, too, edge-triggered: the kernel tells it once whenever there
+ * is room again where some was refused. Nobody has to know who has left what, and when: neither the looks of
+ * fi_trywait nor what another thread posts while one sleeps. */
 static bool watch(struct ofi_ep *ep, int fd)
 {
     struct epoll_event event = {.events = EPOLLOUT | EPOLLET};
@@ -120,8 +122,8 @@ static bool visit_listener(int fd, void *arg)
     if (!local_is(fd, &tp->listen_addr) || getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &len) || !listening)
         return false;
     sock_set_options(fd);
-    /* The provider reads a hello with blocking calls: a header without its body would stop the whole process, for a tick of the kernel's
-     * clock with the first option, not at all with the second. */
+    /* The provider reads a hello with blocking calls: a header without its body would stop the whole process, for a
+     * tick of the kernel's clock with the first option, not at all with the second. */
     const struct timeval wait = {.tv_usec = HELLO_WAIT_MS * 1000};
     const int whole = OFI_CONNECT_HEADER + OFI_CONNECT_DATA;
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait));
@@ -138,7 +140,8 @@ void ofi_sock_setup_listener(struct ofi_tp *tp)
         log_info("transport: the listening socket was not found; silent connections are noticed late");
 }
 
-/* A connection for which the provider has no descriptor would wake us for ever: it is taken and closed. Who made it tries again. */
+/* A connection for which the provider has no descriptor would wake us for ever: it is taken and closed. Who made it
+ * tries again. */
 void ofi_sock_drop_unacceptable(struct ofi_tp *tp)
 {
     struct pollfd waits = {.fd = tp->listen_fd, .events = POLLIN};

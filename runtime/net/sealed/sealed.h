@@ -1,9 +1,10 @@
-/* Authenticated and encrypted connections over another transport (keelrun --secure; docs/adr/0026-sealed-connections.md).
+/* Authenticated and encrypted connections over another transport (keelrun --secure;
+ * docs/adr/0026-sealed-connections.md).
  *
- * Remote writes and reads become sealed messages here, in pieces of at most 16 KiB, and are carried out by the peer's own
- * poll: the transport below registers no memory, so nobody reaches ours without the connection's keys. A piece takes effect
- * whole or not at all. A frame that does not open (flipped, put in, left out, repeated, of another connection) ends the
- * connection, with a warning; its ops end as in any loss. */
+ * Remote writes and reads become sealed messages here, in pieces of at most 16 KiB, and are carried out by the peer's
+ * own poll: the transport below registers no memory, so nobody reaches ours without the connection's keys. A piece
+ * takes effect whole or not at all. A frame that does not open (flipped, put in, left out, repeated, of another
+ * connection) ends the connection, with a warning; its ops end as in any loss. */
 #ifndef KEEL_NET_SEALED_SEALED_H
 #define KEEL_NET_SEALED_SEALED_H
 

@@ -1,14 +1,14 @@
-/* What a sealed connection (sealed.h) is made of: the greeting in the connect data, keys, sealed frames. Pure: bytes in,
- * bytes out.
+/* What a sealed connection (sealed.h) is made of: the greeting in the connect data, keys, sealed frames. Pure: bytes
+ * in, bytes out.
  *
  *   connect data   magic 8, the connector's point 32, mac 32, the caller's hello
  *   first message  the acceptor's point 32, a sealed empty frame: it knows the secret and has this connection's keys
  *   all others     sealed frames: ChaCha20-Poly1305, the frame's number in its direction as nonce
  *
- * The points are fresh X25519 public keys. mac is BLAKE2b keyed with the job's secret over magic, point and hello. The keys,
- * one for each direction, are BLAKE2b keyed with the secret over both points, the mac, and what only the holders of the
- * points can make of them. So who listened cannot read it even if he learns the secret later, and no frame of another
- * connection, another direction or another place in the stream opens. */
+ * The points are fresh X25519 public keys. mac is BLAKE2b keyed with the job's secret over magic, point and hello. The
+ * keys, one for each direction, are BLAKE2b keyed with the secret over both points, the mac, and what only the holders
+ * of the points can make of them. So who listened cannot read it even if he learns the secret later, and no frame of
+ * another connection, another direction or another place in the stream opens. */
 #ifndef KEEL_NET_SEALED_SEALED_BOX_H
 #define KEEL_NET_SEALED_SEALED_BOX_H
 

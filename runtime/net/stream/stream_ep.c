@@ -66,8 +66,8 @@ void stream_watch_ep(struct stream_ep *ep, uint32_t events)
     ep->watched = events;
 }
 
-/* Until it is executed anew, a child of a fork has a copy of every descriptor: the set would go on watching the socket for memory that is another's
- * by then, and the peer would not see the end. */
+/* Until it is executed anew, a child of a fork has a copy of every descriptor: the set would go on watching the socket
+ * for memory that is another's by then, and the peer would not see the end. */
 void stream_fd_close(struct stream_tp *tp, int *fd)
 {
     if (*fd < 0)
@@ -119,8 +119,8 @@ void stream_ep_end(struct stream_ep *ep, keel_status status)
     stream_tell(tp_of(&ep->base), &ep->closed, (struct tp_event){.type = TP_CLOSED, .status = status, .ep = &ep->base});
 }
 
-/* Hard and at once. A reset, for the peer may not understand an orderly end: somebody who has put bytes into the stream has
- * made its numbers disagree with ours. */
+/* Hard and at once. A reset, for the peer may not understand an orderly end: somebody who has put bytes into the stream
+ * has made its numbers disagree with ours. */
 void stream_ep_drop(struct stream_ep *ep)
 {
     const struct linger at_once = {.l_onoff = 1};

@@ -83,7 +83,8 @@ struct tp_connreq {
     TAILQ_ENTRY(tp_connreq) link;
 };
 
-/* Memory of a connection that could not be made, or for one: where memory is scarce each attempt adds to it, and one has all. */
+/* Memory of a connection that could not be made, or for one: where memory is scarce each attempt adds to it, and one
+ * has all. */
 struct room {
     struct stream_ep *ep;
     uint8_t *in;

@@ -84,8 +84,8 @@ bool stream_flush(struct stream_ep *ep)
     return true;
 }
 
-/* What nobody wants to hear of goes to the kernel from where it is, if nothing waits before it. *at: how much of it, with its words, has gone. False
- * if the connection is lost. */
+/* What nobody wants to hear of goes to the kernel from where it is, if nothing waits before it. *at: how much of it,
+ * with its words, has gone. False if the connection is lost. */
 static bool send_now(struct stream_ep *ep, uint64_t word, const void *header, size_t hlen, const void *body, size_t len,
                      size_t *at)
 {

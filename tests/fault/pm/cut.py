@@ -1,5 +1,6 @@
-"""keelrun cut off from nodes that are well, or its connections broken: the job goes on, and keelrun gets every line once, in order, when
-it is in reach again. In namespaces a cut is one of keelrun alone: the nodes reach each other all the time."""
+"""keelrun cut off from nodes that are well, or its connections broken: the job goes on, and keelrun gets every line
+once, in order, when it is in reach again. In namespaces a cut is one of keelrun alone: the nodes reach each other all
+the time."""
 import os
 import re
 import signal
@@ -12,8 +13,9 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../lib"))
 import keeltest
 from keeltest import HANG_S, IS_ROOT, KEELCTL, Job, Skip, alive, children_of, shut_connections, wait_for
 
-# Each rank writes numbered lines, $WIDTH bytes long, until the file "go" is in $DIR, then the last one and ends with $CODE; with another one than 0
-# when all have written theirs, as it ends the others. After each line it writes into the file of its name how many there are.
+# Each rank writes numbered lines, $WIDTH bytes long, until the file "go" is in $DIR, then the last one and ends with
+# $CODE; with another one than 0 when all have written theirs, as it ends the others. After each line it writes into the
+# file of its name how many there are.
 WRITER = [sys.executable, "-c", """import os, sys, time
 rank, i, place = os.environ["KEEL_RANK"], 0, os.environ["DIR"]
 count = os.open(os.path.join(place, rank), os.O_WRONLY | os.O_CREAT)
@@ -138,7 +140,8 @@ def test_job_that_ends_meanwhile_is_told_in_the_end():
 
 
 def test_nothing_is_said_after_how_it_ended():
-    """Also while those that started the agents take their time: the nodes are in reach again by then, and nobody needs to know."""
+    """Also while those that started the agents take their time: the nodes are in reach again by then, and nobody needs
+    to know."""
     with bed(2, code=7) as job:
         job.begun()
         job.cut([0, 1])

@@ -1,4 +1,5 @@
-"""A rank that dies inside a script which hides it: what the script goes on to say is not the rank's end. And scripts that hide nothing."""
+"""A rank that dies inside a script which hides it: what the script goes on to say is not the rank's end. And scripts
+that hide nothing."""
 import os
 import re
 import sys

@@ -291,7 +291,8 @@ def test_second_agent_with_a_ticket_ends_the_job_with_a_line():
 
 
 def test_ticket_of_an_attempt_that_was_given_up_is_refused_quietly():
-    """The first launcher is killed when it has carried the order; its agent comes when the next one has been started."""
+    """The first launcher is killed when it has carried the order; its agent comes when the next one has been
+    started."""
     wait = 'if [ ! -e "$SEEN/order" ]; then cat >"$SEEN/half"; mv "$SEEN/half" "$SEEN/order"; kill -KILL $$; fi\n'
     with Tools(ssh=fake(wait)) as tools:
         with Job(["-n", "1", "--hosts", "127.0.1.2", "--launcher-exec", tools.path("ssh"), "sh", "-c", "read x; echo hello"],
@@ -375,7 +376,8 @@ def memory(pid, left_out):
 
 
 def test_secrets_are_in_no_core_dump():
-    """What looks random in keelrun's memory that is left out is nowhere in what is dumped: keelrun's, agents', stubs', ranks'."""
+    """What looks random in keelrun's memory that is left out is nowhere in what is dumped: keelrun's, agents', stubs',
+    ranks'."""
     for how in ([], ["--secure"]):
         with Job([*how, "-n", "2", "--nodes", "2", os.environ["KEEL_CRASH"], "9", "9", "never", "hold"]) as job:
             wait_for(lambda: job.stdout() == "here\n", "keel_init")

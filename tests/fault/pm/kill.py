@@ -1,5 +1,5 @@
-"""Killing and freezing each of the processes around a job. The programs are plain ones: what matters is that the job goes on or
-ends as it should, and that nothing stays."""
+"""Killing and freezing each of the processes around a job. The programs are plain ones: what matters is that the job
+goes on or ends as it should, and that nothing stays."""
 import os
 import random
 import signal

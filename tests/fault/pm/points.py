@@ -1,5 +1,6 @@
-"""Aimed schedules of a start, of connections that break and of the end: who takes part dies, or stands still for three seconds, at each
-step of it (FAULT_POINT in pm). A node that is lost so is replaced; keelrun and launchers are not needed."""
+"""Aimed schedules of a start, of connections that break and of the end: who takes part dies, or stands still for three
+seconds, at each step of it (FAULT_POINT in pm). A node that is lost so is replaced; keelrun and launchers are not
+needed."""
 import os
 import re
 import signal
@@ -137,7 +138,8 @@ def test_keelrun_dies_or_stands_still_while_a_spare_takes_a_place():
 
 
 def test_spare_dies_or_stands_still_while_it_takes_a_place():
-    # the second passing: when the numbers have closed up. Who has said that he is ready may be told to begin before he is known to be dead.
+    # the second passing: when the numbers have closed up. Who has said that he is ready may be told to begin before he
+    # is known to be dead.
     for point, spares, code in (("start.configured", 2, 0), ("start.configured", 1, 1), ("start.ready", 2, 0)):
         for action in ("kill", "stop"):
             with Aimed("start.connected:1:kill:node=0", "%s:2:%s:node=%d" % (point, action, 1 + spares), spares=spares) as job:

@@ -1,5 +1,5 @@
-"""Who reads keelrun's output and event log slowly, late, not at all, or goes away: nothing of the output is lost, memory is bounded, and
-keelrun goes on hearing what happens."""
+"""Who reads keelrun's output and event log slowly, late, not at all, or goes away: nothing of the output is lost,
+memory is bounded, and keelrun goes on hearing what happens."""
 import os
 import re
 import signal
@@ -51,7 +51,8 @@ def stand_still(directory, ranks):
     def still():
         seen.append(counts(directory))
         time.sleep(0.3)
-        asleep = all(state_of(pid) == "S" for pid in writers(directory))  # who waits for a processor is none that stands still
+        # who waits for a processor is none that stands still
+        asleep = all(state_of(pid) == "S" for pid in writers(directory))
         return asleep and len(seen[-1]) == ranks and seen[-1] == counts(directory) and seen[-1] == seen[-2] == seen[-3]
     wait_for(still, "the ranks to stand still")
     return counts(directory)
@@ -122,7 +123,8 @@ def test_job_that_ends_while_nobody_reads_loses_nothing():
         stand_still(job.place.name, 3)
         os.kill(status["nodes"][2]["ranks"][0]["pid"], signal.SIGKILL)
         wait_for(lambda: job.events("exit"), "the rank's end")
-        assert subprocess.run([KEELCTL, "stop", job.id()], timeout=HANG_S).returncode == 0  # it returns when the agents are gone
+        # it returns when the agents are gone
+        assert subprocess.run([KEELCTL, "stop", job.id()], timeout=HANG_S).returncode == 0
         wait_for(lambda: job.events("over") and job.events("over")[-1]["node"] == -1, "the end to be heard")
         written = counts(job.place.name)
         assert job.process.poll() is None, "the reader is waited for"
@@ -157,7 +159,8 @@ def test_streams_do_not_hold_each_other_up():
 
 
 def test_keelrun_that_was_stopped_for_long_has_lost_nothing():
-    """Ctrl-Z, and fg after a while: its sockets are full meanwhile, which looks like a host that is gone to TCP_USER_TIMEOUT."""
+    """Ctrl-Z, and fg after a while: its sockets are full meanwhile, which looks like a host that is gone to
+    TCP_USER_TIMEOUT."""
     if keeltest.IS_ROOT:
         recorder.own_network()  # with small buffers
         with open("/proc/sys/net/ipv4/tcp_rmem", "w") as f:

@@ -1,5 +1,5 @@
-/* For replay.py. Rank 1 puts 1, then 2 into rank 0's part; each time rank 0 says so and waits for a line on its standard
- * input. Then it says what its part has. */
+/* For replay.py. Rank 1 puts 1, then 2 into rank 0's part; each time rank 0 says so and waits for a line on its
+ * standard input. Then it says what its part has. */
 #include <keel/keel.h>
 #include <stdio.h>
 #include <stdlib.h>

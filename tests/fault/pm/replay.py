@@ -60,7 +60,8 @@ def test_replayed_data_connection_changes_nothing():
 
 
 def test_replayed_control_connections_are_dropped():
-    """What agents said to keelrun, and to the agent that keeps PMI's barriers; and what these answered, sent back to them."""
+    """What agents said to keelrun, and to the agent that keeps PMI's barriers; and what these answered, sent back to
+    them."""
     program = os.environ.get("KEEL_MPI_SUM", "")
     if not program:
         raise keeltest.Skip("no mpicc")

@@ -1,5 +1,5 @@
-/* For secure.py. Each time a line comes on rank 0's standard input rank 1 puts a new text, many times over, into rank 0's
- * part, whose copies are on two nodes, and the last rank reads it there. */
+/* For secure.py. Each time a line comes on rank 0's standard input rank 1 puts a new text, many times over, into rank
+ * 0's part, whose copies are on two nodes, and the last rank reads it there. */
 #include <keel/keel.h>
 #include <stdbool.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
-"""keelrun --secure: somebody on the network who listens reads nothing of the program's data, and who puts bytes into its
-connections ends these at most, and is told of."""
+"""keelrun --secure: somebody on the network who listens reads nothing of the program's data, and who puts bytes into
+its connections ends these at most, and is told of."""
 import os
 import socket
 import struct
@@ -101,7 +101,8 @@ class Stranger:
 
 
 def attacked(forge):
-    """Puts what forge makes of the last segment into each connection that was sealed, both ways, while it is idle; four times."""
+    """Puts what forge makes of the last segment into each connection that was sealed, both ways, while it is idle; four
+    times."""
     recorder = Recorder()
     with job_of("--secure") as job:
         stranger = Stranger(recorder, job)

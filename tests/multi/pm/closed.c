@@ -1,4 +1,5 @@
-/* A rank without standard descriptors: what it prints all the same is refused as before keel_init, and reaches no socket of libkeel's. */
+/* A rank without standard descriptors: what it prints all the same is refused as before keel_init, and reaches no
+ * socket of libkeel's. */
 #include <keel/keel.h>
 
 #include <errno.h>

@@ -1,5 +1,5 @@
-/* crash RANK SIGNAL once|always [hold]: the rank sends itself the signal after keel_init, in its first process or in each; the
- * others meet in a barrier and end. hold: rank 0 says "here" and waits for the end of its input before. */
+/* crash RANK SIGNAL once|always [hold]: the rank sends itself the signal after keel_init, in its first process or in
+ * each; the others meet in a barrier and end. hold: rank 0 says "here" and waits for the end of its input before. */
 #include <keel/keel.h>
 #include <signal.h>
 #include <stdio.h>

@@ -1,4 +1,5 @@
-/* A rank that puts to its neighbour. With -DBESIDE it uses libfabric itself, before and after Keel, and finds what FI_PROVIDER lets it find. */
+/* A rank that puts to its neighbour. With -DBESIDE it uses libfabric itself, before and after Keel, and finds what
+ * FI_PROVIDER lets it find. */
 #include <keel/keel.h>
 #include <stdio.h>
 #include <stdlib.h>

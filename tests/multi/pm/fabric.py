@@ -1,5 +1,6 @@
-"""libfabric beside other users of it: settings that are meant for another program or for MPI do not keep Keel from what it asks for by name,
-nobody else's view of libfabric is changed, and no process of a job waits for libraries that measure the clock."""
+"""libfabric beside other users of it: settings that are meant for another program or for MPI do not keep Keel from what
+it asks for by name, nobody else's view of libfabric is changed, and no process of a job waits for libraries that
+measure the clock."""
 import glob
 import os
 import sys

@@ -1,4 +1,5 @@
-"""What an installation gives those who build programs: CMake's find_package, and keel-ga-config for programs of Global Arrays."""
+"""What an installation gives those who build programs: CMake's find_package, and keel-ga-config for programs of Global
+Arrays."""
 import glob
 import os
 import re

@@ -1,5 +1,5 @@
-"""Jobs where system calls of newer kernels are not there (ENOSYS) or refused (EPERM): they run, die and are replaced, and what they inherit
-is closed."""
+"""Jobs where system calls of newer kernels are not there (ENOSYS) or refused (EPERM): they run, die and are replaced,
+and what they inherit is closed."""
 import os
 import resource
 import signal

@@ -1,9 +1,9 @@
-"""Every sentence of keelrun(1), keelctl(1), keeld(8) and README.md with the tests that try it: manual.txt, in the order of the pages. A
-sentence that has no line there, a line whose sentence is gone and a test that does not exist fail. Below are the tests of what no other file
-tries.
+"""Every sentence of keelrun(1), keelctl(1), keeld(8) and README.md with the tests that try it: manual.txt, in the order
+of the pages. A sentence that has no line there, a line whose sentence is gone and a test that does not exist fail.
+Below are the tests of what no other file tries.
 
-manual.txt: "== PAGE"; then of each sentence its beginning, and on the next line FILE:TEST ... (from tests/), or - for what promises nothing or is tried
-elsewhere, with the place."""
+manual.txt: "== PAGE"; then of each sentence its beginning, and on the next line FILE:TEST ... (from tests/), or - for
+what promises nothing or is tried elsewhere, with the place."""
 import contextlib
 import json
 import os
@@ -46,7 +46,8 @@ def paragraphs(page):
 
 
 def blocks(markdown):
-    """(section, text) of paragraphs, items, rows of tables and lines of commands; without programs and what they print."""
+    """(section, text) of paragraphs, items, rows of tables and lines of commands; without programs and what they
+    print."""
     section, words = "", []
     with open(markdown) as f:
         text = re.sub(r"^```.*?^```$", "", f.read(), flags=re.MULTILINE | re.DOTALL)

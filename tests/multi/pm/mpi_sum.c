@@ -1,5 +1,6 @@
 /* A plain MPI program: every rank must see the same sum, also as a broadcast from the last rank.
- * "abort": rank 1 aborts.  "crash": it crashes.  "wait": between MPI_Init and the rest they wait for the file $DIR/go. */
+ * "abort": rank 1 aborts.  "crash": it crashes.  "wait": between MPI_Init and the rest they wait for the file
+ * $DIR/go. */
 #include <mpi.h>
 #include <signal.h>
 #include <stdio.h>

@@ -12,8 +12,8 @@ from keeltest import HANG_S, IS_ROOT, KEELCTL, Job, Skip, run, wait_for
 MPI_SUM = os.environ.get("KEEL_MPI_SUM", "")
 
 
-# Rank 1 echoes datagrams. Rank 0 obeys its input: "ask" sends one again and again until one of these comes back, "send" sends some
-# that must not.
+# Rank 1 echoes datagrams. Rank 0 obeys its input: "ask" sends one again and again until one of these comes back, "send"
+# sends some that must not.
 ECHO = """
 import os, socket, sys
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)

@@ -1,5 +1,5 @@
-/* oldkernel ERROR PROGRAM [ARGUMENT...]: runs a program whose system calls of newer kernels fail with that error, as in a container or on a
- * kernel that does not have them; and with descriptors that it has to get rid of. */
+/* oldkernel ERROR PROGRAM [ARGUMENT...]: runs a program whose system calls of newer kernels fail with that error, as in
+ * a container or on a kernel that does not have them; and with descriptors that it has to get rid of. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/audit.h>
@@ -15,7 +15,8 @@
 
 enum { MARKER = 9, MARKER_HIGH = 700 };
 
-/* From 4.19 on, and those before it that filters refuse. statx, clone3, faccessat2 are the C library's, which does without for ENOSYS only. */
+/* From 4.19 on, and those before it that filters refuse. statx, clone3, faccessat2 are the C library's, which does
+ * without for ENOSYS only. */
 static const unsigned newer[] = {SYS_pidfd_send_signal,
                                  SYS_io_uring_setup,
                                  SYS_open_tree,

@@ -300,7 +300,8 @@ def test_keelrun_topology_says_who_watches_whom():
     assert watching("--topology", "hypercube")[3][1] == [1, 2]
     assert watching("--topology", "torus")[3][1] == [1, 2]
     distances = [sorted((read - node) % 4 for read in reads) for node, (_, reads) in watching("--topology", "random").items()]
-    assert len(distances) == 4 and distances == distances[:1] * 4 and distances[0] != [1, 2], distances  # the draw is the same on all, and no ring
+    # the draw is the same on all, and no ring
+    assert len(distances) == 4 and distances == distances[:1] * 4 and distances[0] != [1, 2], distances
     with tempfile.TemporaryDirectory(prefix="keel-test-") as directory:
         path = os.path.join(directory, "who")
         for text, why in [("0 1\n1 2\n2 3\n3 0 # closed\n3 1\n", None), ("0 1\n1 4\n", "line 2 names a node that the job does not have"),
@@ -392,7 +393,8 @@ def test_keelrun_start_timeout_is_the_patience():
 
 
 def test_keelrun_console_timeout_is_how_long_output_waits():
-    """keelrun is stopped while the job ends, and an agent does not wait for it for ever; what it has sent by then is not lost."""
+    """keelrun is stopped while the job ends, and an agent does not wait for it for ever; what it has sent by then is
+    not lost."""
     with tempfile.TemporaryDirectory(prefix="keel-test-") as directory:
         go = os.path.join(directory, "go")
         with Job(["-n", "1", "--console-timeout", "2", "sh", "-c", "while [ ! -e %s ]; do sleep 0.02; done; seq 1000" % go]) as job:

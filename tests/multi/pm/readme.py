@@ -1,4 +1,5 @@
-"""README.md taken at its word: its program built as it says, from the build folder and after an installation, and ./check's packages."""
+"""README.md taken at its word: its program built as it says, from the build folder and after an installation, and
+./check's packages."""
 import os
 import re
 import shutil

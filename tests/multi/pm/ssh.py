@@ -1,4 +1,5 @@
-"""keelrun over real ssh: three hosts that are network namespaces, each with an sshd of its own. Needs root, sshd and ip."""
+"""keelrun over real ssh: three hosts that are network namespaces, each with an sshd of its own. Needs root, sshd and
+ip."""
 import os
 import shutil
 import signal

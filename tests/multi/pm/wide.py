@@ -1,4 +1,5 @@
-"""As many nodes as a hundred times the processors, on one machine: they start as a tree and end, and nobody is doubted for long, given up or started twice."""
+"""As many nodes as a hundred times the processors, on one machine: they start as a tree and end, and nobody is doubted
+for long, given up or started twice."""
 import collections
 import os
 import sys

@@ -173,7 +173,8 @@ static void expect(const struct coll_member *m, const struct coll_spec *s, size_
                   schedule_kind_name(s->move), s->algorithm - 1, j, (unsigned long long)have, (unsigned long long)want);
 }
 
-/* The same for everybody, so computed once for a call and a roster: large groups would take the square of their size. */
+/* The same for everybody, so computed once for a call and a roster: large groups would take the square of their
+ * size. */
 static bool reduced_for_all(const struct coll_member *m, const struct coll_spec *s, const struct roster *r, size_t j,
                             uint64_t *value)
 {
@@ -268,7 +269,8 @@ static bool from_all_for_all(const struct coll_spec *s)
     return s->kind == ENGINE_AGREE || (moves(s) && !rooted(s));
 }
 
-/* The list of a barrier, a broadcast or the like is who lives when it ends: one that has left may have been told a longer one. */
+/* The list of a barrier, a broadcast or the like is who lives when it ends: one that has left may have been told a
+ * longer one. */
 static bool lists_givers(const struct coll_spec *s)
 {
     return from_all_for_all(s) || (moves(s) && (s->move == SCHEDULE_REDUCE || s->move == SCHEDULE_GATHER));
@@ -318,7 +320,8 @@ static bool same_members(const struct roster *a, const struct roster *b)
     return !memcmp(roster_bits(a), roster_bits(b), BITSET_WORDS(roster_size(a)) * sizeof(uint64_t));
 }
 
-/* All who completed a call got the same; of agreements and of what is made from everybody's data for everybody also those who died after it. */
+/* All who completed a call got the same; of agreements and of what is made from everybody's data for everybody also
+ * those who died after it. */
 void coll_check_end(struct coll_world *w)
 {
     for (int c = 0; c < w->p.calls; c++) {

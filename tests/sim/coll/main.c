@@ -1,8 +1,11 @@
 /* Simulation of collectives. Exit 0 if every property held (world.h).
- *   coll --sweep single|pairs|freeze|loss|slow|leave|parting|revoking|ahead|outcast [--members N] [--stride K]   every fault at every step of every algorithm
- *   coll --sweep board|board-pairs|board-freeze|board-ahead                          the same for members that share memory
+ *   coll --sweep single|pairs|freeze|loss|slow|leave|parting|revoking|ahead|outcast [--members N] [--stride K]   every
+ *   fault at every step of every algorithm
+ *   coll --sweep board|board-pairs|board-freeze|board-ahead                          the same for members that share
+ *   memory
  *   coll --chaos COUNT [--seed S]                                      random everything
- *   coll --scale MEMBERS                                               steps and messages of groups up to this size (scale.c)
+ *   coll --scale MEMBERS                                               steps and messages of groups up to this size
+ *                                                                      (scale.c)
  * KEEL_SEED in the environment replaces --seed. */
 #include <argp.h>
 #include <stdio.h>
@@ -14,7 +17,8 @@
 
 #define MOVE(m, a) .kind = ENGINE_MOVE, .move = SCHEDULE_##m, .algorithm = SCHEDULE_##a + 1, .count = 9
 
-/* Every algorithm, and what changes its way: two levels, blocks of different lengths, operations that keep their order. */
+/* Every algorithm, and what changes its way: two levels, blocks of different lengths, operations that keep their
+ * order. */
 static const struct variant {
     const char *name;
     struct coll_spec spec;
@@ -188,8 +192,8 @@ static void parting(struct coll_params *p)
     alone(p, COLL_PARTS);
 }
 
-/* Whoever revokes, at any time; all leave when they are through, with nothing after the call and with one more. That somebody has left is
- * often known before what it has sent is here. */
+/* Whoever revokes, at any time; all leave when they are through, with nothing after the call and with one more. That
+ * somebody has left is often known before what it has sent is here. */
 static void revoking(struct coll_params *p)
 {
     p->leave = true;
@@ -226,8 +230,9 @@ static void losses(struct coll_params *p)
         alone(p, COLL_LOSES);
 }
 
-/* Acknowledgements come late, or not at all where who should give them is through, and nothing is copied: that all have finished must do,
- * also in a later attempt, which a broken connection or the death of any but the root makes necessary. */
+/* Acknowledgements come late, or not at all where who should give them is through, and nothing is copied: that all have
+ * finished must do, also in a later attempt, which a broken connection or the death of any but the root makes
+ * necessary. */
 static void slow(struct coll_params *p)
 {
     if (p->call[0].kind != ENGINE_MOVE ||
@@ -271,7 +276,8 @@ static void two(struct coll_params *p, int second)
                 }
 }
 
-/* Who comes late is not waited for on the board; but members that all live and come together now and then meet there. */
+/* Who comes late is not waited for on the board; but members that all live and come together now and then meet
+ * there. */
 static void meets_there(struct coll_params p)
 {
     uint64_t before = over_board;

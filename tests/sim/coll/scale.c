@@ -1,8 +1,8 @@
 /* Time is counted in steps: a message takes one, work takes none. So a barrier of 1,024 takes 10.
  *
- * `probing` is computed, not simulated: the steps of the tree gather and broadcast where a dead member is found out by asking, and
- * its successors are asked one after the other (Liveness-discovery, algorithm 1 with its duties reassigned), each question to
- * a dead member taking one step. */
+ * `probing` is computed, not simulated: the steps of the tree gather and broadcast where a dead member is found out by
+ * asking, and its successors are asked one after the other (Liveness-discovery, algorithm 1 with its duties
+ * reassigned), each question to a dead member taking one step. */
 #include "tests/sim/coll/scale.h"
 
 #include <stdio.h>

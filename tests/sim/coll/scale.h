@@ -2,6 +2,7 @@
 #ifndef KEEL_TESTS_SIM_COLL_SCALE_H
 #define KEEL_TESTS_SIM_COLL_SCALE_H
 
-/* Groups of 16, 64, ... up to most members. Prints one table, comma separated, and asserts what docs/collectives.md promises. */
+/* Groups of 16, 64, ... up to most members. Prints one table, comma separated, and asserts what docs/collectives.md
+ * promises. */
 void coll_scale(int most);
 #endif

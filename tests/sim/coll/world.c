@@ -411,8 +411,8 @@ static void sent(struct coll_world *w, struct coll_member *m, const struct coll_
     engine_sent(m->engine, e->from, e->value, w->now);
 }
 
-/* What went with a broken connection goes again, and the receiver says that it has it, once it calls: those that are through compute. Nobody waits for one that
- * has left, once the view says so, which is told at once. */
+/* What went with a broken connection goes again, and the receiver says that it has it, once it calls: those that are
+ * through compute. Nobody waits for one that has left, once the view says so, which is told at once. */
 static bool is_unheard(const struct coll_world *w, const struct coll_event *e)
 {
     const struct coll_member *to = &w->member[e->from];

@@ -1,14 +1,16 @@
-/* A simulated group: n members with an engine each, joined by a network that delays and reorders, under virtual time and from
- * one seed. Members call a list of collectives one after the other. Members die and freeze; views reach the others later, each at
- * its own time.
+/* A simulated group: n members with an engine each, joined by a network that delays and reorders, under virtual time
+ * and from one seed. Members call a list of collectives one after the other. Members die and freeze; views reach the
+ * others later, each at its own time.
  *
  * Checked (a breach ends the program with what repeats it):
  *   - nobody completes a call that a member that lives has not begun;
  *   - all who complete a call, those who die later included, get the same: status, members covered, agreed value;
- *   - the members covered are at least those who live at the end, and have all begun the call; for them the data are right;
+ *   - the members covered are at least those who live at the end, and have all begun the call; for them the data are
+ *     right;
  *   - an error is one that the failures explain;
  *   - all who live at the end have completed all calls;
- *   - who is through and leaves has returned what the others return: the status, and where the result is made from everybody's data the members
+ *   - who is through and leaves has returned what the others return: the status, and where the result is made from
+ *     everybody's data the members
  *     covered. */
 #ifndef KEEL_TESTS_SIM_COLL_WORLD_H
 #define KEEL_TESTS_SIM_COLL_WORLD_H
@@ -35,9 +37,9 @@ struct coll_spec {
 };
 
 struct coll_fault {
-    /* LOSES: its connections break, with what is on the way. OUTCAST: it is declared dead and goes on without knowing, after a
-     * freeze perhaps; those who know take nothing from it any more. PARTS: it leaves, as soon as it may, without waiting for the call that it has
-     * begun. */
+    /* LOSES: its connections break, with what is on the way. OUTCAST: it is declared dead and goes on without knowing,
+     * after a freeze perhaps; those who know take nothing from it any more. PARTS: it leaves, as soon as it may,
+     * without waiting for the call that it has begun. */
     enum { COLL_DIES, COLL_FREEZES, COLL_LOSES, COLL_OUTCAST, COLL_PARTS, COLL_REVOKES } kind;
     int member;
     uint64_t after;    /* so many events have happened */

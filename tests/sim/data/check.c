@@ -305,7 +305,8 @@ static bool check_block(struct world *w, const char *when, const struct region *
     return all;
 }
 
-/* One copy of what is looked at by blocks, and the checks by which each block of it was last seen to be well; well NULL: not known. */
+/* One copy of what is looked at by blocks, and the checks by which each block of it was last seen to be well; well
+ * NULL: not known. */
 struct inspection {
     const uint8_t *bytes;
     size_t len, from, until;

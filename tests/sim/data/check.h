@@ -19,7 +19,8 @@ struct check_parts check_parts(const struct world *w, int segment, int rank);
 
 enum { WORD = 8 };
 
-/* The bytes of a region that are in one aligned word of memory: from, until. A region begins and ends where it likes. */
+/* The bytes of a region that are in one aligned word of memory: from, until. A region begins and ends where it
+ * likes. */
 static inline size_t word_from(const struct region *g, size_t at)
 {
     size_t skew = g->offset % WORD, from = (at + skew) / WORD * WORD;

@@ -1,5 +1,5 @@
-/* Fibers: what a simulated process runs on. A fiber that is never resumed is a process that was killed, or is frozen, at
- * exactly that place. One thread; the scheduler resumes, the fiber suspends itself. */
+/* Fibers: what a simulated process runs on. A fiber that is never resumed is a process that was killed, or is frozen,
+ * at exactly that place. One thread; the scheduler resumes, the fiber suspends itself. */
 #ifndef KEEL_TESTS_SIM_DATA_FIBER_H
 #define KEEL_TESTS_SIM_DATA_FIBER_H
 

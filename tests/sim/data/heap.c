@@ -96,7 +96,8 @@ void *__wrap_malloc(size_t bytes)
     return made(has_room(bytes) ? __real_malloc(sizeof(struct heap_block) + bytes) : NULL, bytes);
 }
 
-/* Of what is large the library knows which memory is new, and zero already; for what is small its malloc is the faster one. */
+/* Of what is large the library knows which memory is new, and zero already; for what is small its malloc is the
+ * faster one. */
 void *__wrap_calloc(size_t n, size_t bytes)
 {
     if (bytes && n > SIZE_MAX / bytes)

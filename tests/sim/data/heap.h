@@ -1,7 +1,7 @@
 /* The memory of simulated processes. Everything that code of the runtime allocates while it runs on a process's fiber
- * belongs to that process: it is given back when the process is dead (a killed process frees nothing itself), it is counted,
- * and it can be made to fail. Works by the linker's --wrap of malloc and its kin, so that the code under test is the
- * code that ships. */
+ * belongs to that process: it is given back when the process is dead (a killed process frees nothing itself), it is
+ * counted, and it can be made to fail. Works by the linker's --wrap of malloc and its kin, so that the code under test
+ * is the code that ships. */
 #ifndef KEEL_TESTS_SIM_DATA_HEAP_H
 #define KEEL_TESTS_SIM_DATA_HEAP_H
 

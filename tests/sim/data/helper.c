@@ -1,6 +1,6 @@
-/* A node's helper thread: the real agreement core (detect/member.h), its datagrams and heartbeat reads, and the hand-over
- * of requests and decisions between it and the data thread. A frozen node's helper does nothing; what came meanwhile is
- * handed in when it wakes. */
+/* A node's helper thread: the real agreement core (detect/member.h), its datagrams and heartbeat reads, and the
+ * hand-over of requests and decisions between it and the data thread. A frozen node's helper does nothing; what came
+ * meanwhile is handed in when it wakes. */
 #include "tests/sim/data/world.h"
 
 #include <stdlib.h>

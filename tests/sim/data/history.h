@@ -1,9 +1,11 @@
 /* Histories of one 64-bit word, and whether they are linearizable: is there an order of the operations, each somewhere
- * between its call and its return, in which every one returned what it did? An operation that never returned took effect at
- * any time after its call, or never. The search is that of Wing and Gong, with Lowe's memory of states already seen.
+ * between its call and its return, in which every one returned what it did? An operation that never returned took
+ * effect at any time after its call, or never. The search is that of Wing and Gong, with Lowe's memory of states
+ * already seen.
  *
- * Plain gets are no part of that order, for what one saw of a write under way may be taken back. Each of them for itself saw what was complete when it
- * was called, and perhaps some of what was under way, which may be undone later: it is the last operation of a history of those alone. */
+ * Plain gets are no part of that order, for what one saw of a write under way may be taken back. Each of them for
+ * itself saw what was complete when it was called, and perhaps some of what was under way, which may be undone
+ * later: it is the last operation of a history of those alone. */
 #ifndef KEEL_TESTS_SIM_DATA_HISTORY_H
 #define KEEL_TESTS_SIM_DATA_HISTORY_H
 

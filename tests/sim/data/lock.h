@@ -1,5 +1,5 @@
-/* Mutexes in the model: who has each, as far as calls that have returned say. What a process is told after it was declared dead is of
- * no account; a process that dies in a call may have had the mutex or not. */
+/* Mutexes in the model: who has each, as far as calls that have returned say. What a process is told after it was
+ * declared dead is of no account; a process that dies in a call may have had the mutex or not. */
 #ifndef KEEL_TESTS_SIM_DATA_LOCK_H
 #define KEEL_TESTS_SIM_DATA_LOCK_H
 

@@ -1,4 +1,5 @@
-/* sim-data: the whole data half under virtual time. Each seed is a system, a program and a series of disasters of its own.
+/* sim-data: the whole data half under virtual time. Each seed is a system, a program and a series of disasters of its
+ * own.
  *
  *   --scenario NAME   (default: random) one of --list, or all of them
  *   --seed N          the first seed (default 1)

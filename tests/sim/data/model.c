@@ -78,8 +78,8 @@ static void look_for_losses(struct world *w)
     }
 }
 
-/* Large puts write one copy after the other: where only the one that is being written is left, its living writer alone makes it
- * whole again. If it dies too, these are two failures, with three copies three. */
+/* Large puts write one copy after the other: where only the one that is being written is left, its living writer alone
+ * makes it whole again. If it dies too, these are two failures, with three copies three. */
 static void note_tears(struct world *w, int node)
 {
     struct model *m = w->model;
@@ -93,7 +93,8 @@ static void note_tears(struct world *w, int node)
     }
 }
 
-/* There is no other copy of it, and no node that has room for one: a put is one remote write, and may be there in part. */
+/* There is no other copy of it, and no node that has room for one: a put is one remote write, and may be there in
+ * part. */
 static bool is_single(const struct world *w, const struct region *g)
 {
     const struct model *m = w->model;
@@ -321,7 +322,8 @@ void model_decided(struct region *g, size_t offset, size_t len)
             hide(p, offset, offset + len);
 }
 
-/* A plain store is what a flush brings, unless something lies over it in the copy: what began behind it, and stores within updates that have not ended. */
+/* A plain store is what a flush brings, unless something lies over it in the copy: what began behind it, and stores
+ * within updates that have not ended. */
 static bool is_covered(const struct pending *p, size_t i)
 {
     size_t at = p->offset + i;
@@ -352,7 +354,8 @@ void model_put_done(struct world *w, struct pending *p, keel_status status)
     for (size_t i = 0; i < p->len; i++)
         if (!p->plain || !is_covered(p, i))
             region->base[p->offset + i] = p->bytes[i];
-    /* Others there are in doubt, or of an earlier incarnation whose end is not known yet, or plain stores; what began behind a plain store lies over it. */
+    /* Others there are in doubt, or of an earlier incarnation whose end is not known yet, or plain stores; what
+     * began behind a plain store lies over it. */
     for (struct pending *q = region->pending; q && !(p->plain && q == p); q = q->next)
         if (q != p)
             hide(q, p->offset, p->offset + p->len);

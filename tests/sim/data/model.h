@@ -1,11 +1,13 @@
 /* What must be true, computed beside the system: the model knows what every rank has asked for and been told, looks
  * straight into the agents' memory, and holds the two against each other.
  *
- *   region    bytes that only one rank writes: what completed puts left (base), and the puts that may be there (pending: in
+ *   region    bytes that only one rank writes: what completed puts left (base), and the puts that may be there
+ *             (pending: in
  *             progress; in doubt: their writer died, left or gave up). Each aligned word of each whole copy is base, or
  *             base and some of those puts; a torn word in one copy needs another copy that is not torn there (G1)
  *   sum       an array of doubles that everybody accumulates to: what completed, and what may have taken effect (G3)
- *   word      a 64-bit word of atomics and strong gets, or of one rank's puts and everybody's strong gets: its history is
+ *   word      a 64-bit word of atomics and strong gets, or of one rank's puts and everybody's strong gets: its history
+ *             is
  *             checked for linearizability (history.h)
  *   pool      tasks, each of which adds to doubles of its own: once a round (G4)
  *
@@ -30,9 +32,9 @@ struct pending {
     bool known; /* in doubt: a view says that its writer is dead */
     bool plain; /* a store that only the copy of its writer's node has, until a flush */
     bool told;  /* and was made within an update: until that has ended */
-    bool
-        may_tear; /* all copies but one died while it was written in chunks: that one is whole when the writer has repeated
-                    * it; or there is one copy only */
+    /* all copies but one died while it was written in chunks: that one is whole when the writer has repeated
+     * it; or there is one copy only */
+    bool may_tear;
     uint8_t *hidden; /* [len], or NULL: bytes that a later completed put covered */
     uint8_t bytes[];
 };
@@ -54,9 +56,9 @@ struct region {
     struct pending *pending;
     bool stored; /* plainly, by the rank whose part it is in */
     uint8_t *base;
-    uint64_t *
-        changed; /* [blocks + 1]: the number of the check that came next when a put there began or ended, and the last of
-                        * these numbers */
+    /* [blocks + 1]: the number of the check that came next when a put there began or ended, and the last of
+     * these numbers */
+    uint64_t *changed;
     struct looked looked[NODES_MAX];
 };
 enum { LOOK_BLOCK = 16 * 1024 };
@@ -179,7 +181,8 @@ void model_rank_ends(struct world *w, struct runner *r, bool killed);
 struct pending *model_put(struct world *w, struct runner *r, struct region *region, size_t offset, const void *src,
                           size_t len);
 void model_put_done(struct world *w, struct pending *p, keel_status status);
-/* What is there is what stays, in all copies: over it lies nothing that is in doubt, and no plain store that began before and is not flushed yet. */
+/* What is there is what stays, in all copies: over it lies nothing that is in doubt, and no plain store that began
+ * before and is not flushed yet. */
 void model_decided(struct region *g, size_t offset, size_t len);
 /* A plain store into the rank's own part begins; a flush of its stores into the segment has ended well. */
 void model_store(struct world *w, struct runner *r, struct region *region, size_t offset, const void *src, size_t len);
@@ -197,11 +200,13 @@ void model_changed(struct world *w, struct region *g, size_t offset, size_t len)
 void model_status(struct world *w, struct runner *r, int segment, int rank, keel_status status, const char *call);
 bool model_is_zombie(const struct world *w, int rank, uint32_t incarnation);
 bool model_is_lost(const struct world *w, int segment, int rank);
-/* Are the bytes that a get of part of the region gave possible? before: what was complete there, and changes, when it began. */
+/* Are the bytes that a get of part of the region gave possible? before: what was complete there, and changes, when
+ * it began. */
 void model_got(struct world *w, struct runner *r, struct region *region, size_t offset, const void *got, size_t len,
                const uint8_t *base_before, uint64_t changes_before);
 
-/* The rank has begun its next collective of all live ranks; the last one is over, in: 1 + the view in which, 0: not known. */
+/* The rank has begun its next collective of all live ranks; the last one is over, in: 1 + the view in which, 0: not
+ * known. */
 void model_enters(struct runner *r);
 void model_met(struct world *w, struct runner *r, uint64_t in);
 

@@ -1,7 +1,7 @@
 /* The simulated network, as a transport (runtime/net/transport.h). Each connection has delays and a bandwidth of
- * its own: in order inside one direction of a connection, any order between them. A remote write takes effect in pieces,
- * cut at arbitrary bytes, at different times. A connection that breaks, or whose end dies, loses what is on its way, but
- * may deliver the beginning of it. Between hosts that are cut apart everything waits, and what still has its
+ * its own: in order inside one direction of a connection, any order between them. A remote write takes effect in
+ * pieces, cut at arbitrary bytes, at different times. A connection that breaks, or whose end dies, loses what is on its
+ * way, but may deliver the beginning of it. Between hosts that are cut apart everything waits, and what still has its
  * connection arrives after healing, however late. Accessing memory that is not registered tears the connection down.
  * Near connections (a rank and its agent: shared memory) are fast, lose nothing and never break. */
 #ifndef KEEL_TESTS_SIM_DATA_NET_H
@@ -46,8 +46,8 @@ void net_host_off(struct net *n, int host);
 void net_cut(struct net *n, int from, int to, bool cut);
 /* Connections between two hosts break, each with the probability. */
 void net_break(struct net *n, int a, int b, double p);
-/* Connections of agents of a host to ranks deliver nothing for so long in that direction, though both ends live, each with the probability: a wake-up
- * was lost, and the next one comes then. */
+/* Connections of agents of a host to ranks deliver nothing for so long in that direction, though both ends live, each
+ * with the probability: a wake-up was lost, and the next one comes then. */
 void net_stick(struct net *n, int host, double p, uint64_t ns);
 /* Is there something to poll? */
 bool net_has_work(const struct tp *tp);

@@ -38,7 +38,8 @@ static void ops_event(void *user, const char *name, const char *members)
     model_event(n->w, n, name);
 }
 
-/* Is it only for copies that are to be filled? What is whole elsewhere, too, a program is told of; that is another scenario's. */
+/* Is it only for copies that are to be filled? What is whole elsewhere, too, a program is told of; that is another
+ * scenario's. */
 static bool is_for_new_copies(const struct agent *a, size_t bytes)
 {
     bool any = false;

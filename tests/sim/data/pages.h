@@ -1,5 +1,5 @@
-/* Memory that knows when each of its blocks was written last, whoever did it and however: what nobody has written since the
- * last look is write-protected, and the first store to it is noted. */
+/* Memory that knows when each of its blocks was written last, whoever did it and however: what nobody has written since
+ * the last look is write-protected, and the first store to it is noted. */
 #ifndef KEEL_TESTS_SIM_DATA_PAGES_H
 #define KEEL_TESTS_SIM_DATA_PAGES_H
 

@@ -1,5 +1,5 @@
-/* What a rank does: random operations, in stages that end with a collective. A process that takes a rank over repeats the
- * allocations and goes on at the stage that the others are in, as an application would. */
+/* What a rank does: random operations, in stages that end with a collective. A process that takes a rank over repeats
+ * the allocations and goes on at the stage that the others are in, as an application would. */
 #include <stdlib.h>
 
 #include "runtime/base/fault.h"
@@ -147,7 +147,8 @@ bool program_tasks(struct program *p)
 
 /* ---- stages ---- */
 
-/* In one call, or in two with something between them; then *in is 1 + the view that it was completed in, and *f is over. */
+/* In one call, or in two with something between them; then *in is 1 + the view that it was completed in, and *f is
+ * over. */
 static keel_status barrier(struct program *p, bool quiet, struct fencing *f, bool *fenced, uint64_t *in)
 {
     struct client *c = &p->r->client;
@@ -263,7 +264,8 @@ static void wait_at_gate(struct program *p, int gate)
     r->at_gate = 0;
 }
 
-/* Its neighbours flush at the same time: what it stores is its own part's. joins: they may be bringing what the process before it had left. */
+/* Its neighbours flush at the same time: what it stores is its own part's. joins: they may be bringing what the
+ * process before it had left. */
 static bool flush_between_stores(struct program *p, bool joins)
 {
     if (!joins)

@@ -71,15 +71,16 @@ void program_chain_tell(struct program *p, int stage);
 /* Until the rank before this one has come to the stage, or is dead. */
 void program_chain_wait(struct program *p, int stage);
 
-/* program_ops.c, too: a put of its own into that rank's part of the segment that is complete at its return; false: it is not. */
+/* program_ops.c, too: a put of its own into that rank's part of the segment that is complete at its return; false:
+ * it is not. */
 bool program_put_to(struct program *p, int segment, int rank);
 /* Plain stores into its own part while others flush, or before and behind its own flush. */
 void program_stores(struct program *p);
 /* A mutex that a thread of the rank has left to the others; false: none. */
 bool program_give_back(struct program *p);
 
-/* program_store.c. From now on the rank may store plainly into its part; no more; a store of these bytes, or others, to a region of its own in it; all copies get
- * what was stored: false: this process has come to its end. */
+/* program_store.c. From now on the rank may store plainly into its part; no more; a store of these bytes, or others, to
+ * a region of its own in it; all copies get what was stored: false: this process has come to its end. */
 void program_track(struct program *p, int segment);
 void program_untrack(struct program *p, int segment);
 void program_store(struct program *p, const struct region *g, size_t offset, uint8_t *bytes, size_t len);

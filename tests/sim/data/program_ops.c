@@ -149,7 +149,8 @@ static struct region *region_of_the_gone(const struct program *p, int segment)
     return found;
 }
 
-/* Into its own part, by the rank's own thread. Few wait for a flush at a time: the model cannot tell many apart. updates: perhaps within one. */
+/* Into its own part, by the rank's own thread. Few wait for a flush at a time: the model cannot tell many apart.
+ * updates: perhaps within one. */
 static void store(struct program *p, int segment, bool updates)
 {
     struct region *g = sched_chance(program_random(p), 0.4) ? region_of_the_gone(p, segment) : NULL;
@@ -305,7 +306,8 @@ static bool some_pieces(struct program *p, struct pieces *q, size_t len, size_t 
     return true;
 }
 
-/* The call: strided or vector, blocking or not. Another error than the last piece's may have been the first: all are in doubt. */
+/* The call: strided or vector, blocking or not. Another error than the last piece's may have been the first: all are
+ * in doubt. */
 static keel_status pieces_run(struct program *p, struct pieces *q, struct shaped how, int segment, int rank, size_t at)
 {
     struct sched *s = program_random(p);
@@ -458,8 +460,8 @@ static void accumulate_pieces(struct program *p, int segment)
     free(q.bytes);
 }
 
-/* One operation on a word: to the first one adds, to the second one all atomics, to the third one puts of the rank whose part
- * it is in; gets, everywhere, strong ones and plain ones; these count as strong where nothing goes wrong. */
+/* One operation on a word: to the first one adds, to the second one all atomics, to the third one puts of the rank
+ * whose part it is in; gets, everywhere, strong ones and plain ones; these count as strong where nothing goes wrong. */
 static struct history_op some_word_op(struct program *p, int which, int rank)
 {
     static const keel_rmw_op some_rmw[] = {KEEL_RMW_ADD,  KEEL_RMW_ADD, KEEL_RMW_COMPARE_SWAP, KEEL_RMW_COMPARE_SWAP,

@@ -95,8 +95,8 @@ struct fencing program_fence_begins(struct program *p, int rank)
     return f;
 }
 
-/* No fence that covers it is under way any more. Which one an error is told to is not known, nor which operation's it is; one in doubt
- * is completed by a later put only. */
+/* No fence that covers it is under way any more. Which one an error is told to is not known, nor which operation's it
+ * is; one in doubt is completed by a later put only. */
 static void implicit_ended(struct program *t, struct outstanding *o)
 {
     if (!o->suspect) {

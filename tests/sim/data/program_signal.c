@@ -1,5 +1,6 @@
-/* Signals. A word that anybody adds to, and one that the rank before adds to, in each part of each segment: the model counts what is added like the
- * accumulates of a sum. In some stages each rank tells the next one that it has come there, and waits for the one before. */
+/* Signals. A word that anybody adds to, and one that the rank before adds to, in each part of each segment: the model
+ * counts what is added like the accumulates of a sum. In some stages each rank tells the next one that it has come
+ * there, and waits for the one before. */
 #include <stdlib.h>
 
 #include "tests/sim/data/program_int.h"

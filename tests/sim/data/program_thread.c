@@ -1,5 +1,6 @@
-/* Further threads of a rank: in each stage they do beside its own one what it does, on the same client. A task is the process's, and all its accumulates
- * are the task's: where tasks are drawn all threads do nothing else. Collectives are called by the first, also while the others go on. */
+/* Further threads of a rank: in each stage they do beside its own one what it does, on the same client. A task is the
+ * process's, and all its accumulates are the task's: where tasks are drawn all threads do nothing else. Collectives
+ * are called by the first, also while the others go on. */
 #include <stdlib.h>
 #include <string.h>
 

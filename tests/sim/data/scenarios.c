@@ -162,7 +162,8 @@ static void large_puts(struct setup *s, struct rng *rng)
     writer_aims(s, rng, 5);
 }
 
-/* A writer in the middle of a chunk, and a node that may hold one of the copies, die together or one soon after the other. */
+/* A writer in the middle of a chunk, and a node that may hold one of the copies, die together or one soon after the
+ * other. */
 static void three_copies(struct setup *s, struct rng *rng)
 {
     s->wide = s->triple = true;
@@ -185,7 +186,8 @@ static void three_copies(struct setup *s, struct rng *rng)
     }
 }
 
-/* Three copies: a node dies, and while what it held is filled elsewhere two more, the one that sends, the one that gets, or any other. */
+/* Three copies: a node dies, and while what it held is filled elsewhere two more, the one that sends, the one that
+ * gets, or any other. */
 static void rebuilds(struct setup *s, struct rng *rng)
 {
     static const char *const at[] = {"push.doubts_told",        "push.rebuild_begun",  "push.rebuild_middle",
@@ -227,8 +229,8 @@ static void mutexes(struct setup *s, struct rng *rng)
     }
 }
 
-/* Who dies or freezes in a collective, between two messages to another rank, while a group allocates, or while the last copy answers for the
- * first. */
+/* Who dies or freezes in a collective, between two messages to another rank, while a group allocates, or while the last
+ * copy answers for the first. */
 static void meetings(struct setup *s, struct rng *rng)
 {
     static const char *const at[] = {"coll.entering",
@@ -265,7 +267,8 @@ static void parts(struct setup *s, struct rng *rng)
     s->ranks = s->nodes + 1 + (int)rng_below(rng, 5);
 }
 
-/* Each rank has several threads; now and then more than there are lanes. Disasters as in any run, or aimed at writers. */
+/* Each rank has several threads; now and then more than there are lanes. Disasters as in any run, or aimed at
+ * writers. */
 static void threads(struct setup *s, struct rng *rng)
 {
     s->threads = rng_below(rng, 30) ? 1 + (int)rng_below(rng, 5) : 140;
@@ -329,7 +332,8 @@ static void asleep(struct setup *s, struct rng *rng)
     s->kinds = 1 << DISASTER_RANK_KILL | 1 << DISASTER_NODE_KILL | 1 << DISASTER_BREAK;
 }
 
-/* Ranks move, one by one, while others die, or do not: what they had under way, tasks, mutexes and parts go with them. */
+/* Ranks move, one by one, while others die, or do not: what they had under way, tasks, mutexes and parts go with
+ * them. */
 static void moves(struct setup *s, struct rng *rng)
 {
     s->nodes = 3 + (int)rng_below(rng, 3);
@@ -423,7 +427,8 @@ static void storm(struct setup *s, struct rng *rng)
     some_aims(s, rng, 6);
 }
 
-/* Nodes come while ranks work, and while others, or they themselves, die, freeze or are cut off: most often soon after one came. */
+/* Nodes come while ranks work, and while others, or they themselves, die, freeze or are cut off: most often soon
+ * after one came. */
 static void joins(struct setup *s, struct rng *rng)
 {
     s->nodes = 2 + (int)rng_below(rng, 4);
@@ -494,7 +499,8 @@ static void place_copies(struct setup *s, struct rng *rng)
         s->domain[i] = (int)rng_below(rng, 3);
 }
 
-/* Nodes come late in any scenario but where nothing is to go wrong, or only one thing. Drawn apart, so that the rest is as without. */
+/* Nodes come late in any scenario but where nothing is to go wrong, or only one thing. Drawn apart, so that the rest
+ * is as without. */
 static void some_join(struct setup *s, uint64_t seed)
 {
     struct rng rng;

@@ -1,5 +1,5 @@
-/* Virtual time and processes: a queue of events, and processes that run on fibers, die, freeze and go on. Everything that
- * happens, happens in the order of the queue; every choice comes from one stream of random numbers. */
+/* Virtual time and processes: a queue of events, and processes that run on fibers, die, freeze and go on. Everything
+ * that happens, happens in the order of the queue; every choice comes from one stream of random numbers. */
 #ifndef KEEL_TESTS_SIM_DATA_SCHED_H
 #define KEEL_TESTS_SIM_DATA_SCHED_H
 
@@ -25,7 +25,8 @@ struct sched_event {
     uint64_t n;
 };
 
-/* A process's next turn. There is one at most: what a process that has had its turn would have been woken for does not fill the queue. */
+/* A process's next turn. There is one at most: what a process that has had its turn would have been woken for does
+ * not fill the queue. */
 struct sched_turn {
     uint64_t at, order;
     struct process *process;

@@ -1,6 +1,6 @@
 /* The simulated system: nodes, each with the agreement core (detect/member.h) and the data half of an agent
- * (runtime/agent), and ranks with the code of libkeel (runtime/client), joined by a simulated network, under virtual time
- * and from one seed. README.md says what is checked. */
+ * (runtime/agent), and ranks with the code of libkeel (runtime/client), joined by a simulated network, under virtual
+ * time and from one seed. README.md says what is checked. */
 #ifndef KEEL_TESTS_SIM_DATA_WORLD_H
 #define KEEL_TESTS_SIM_DATA_WORLD_H
 

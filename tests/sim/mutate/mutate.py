@@ -1,9 +1,10 @@
 """mutate.py SOURCE SCRATCH [--seeds N] [--only NAME] [--first] [--markdown]: is each rule of
 docs/protocols/replication.md, and of joining (detection.md, J1 to J9), held by a test?
 
-Takes one rule after the other out of a copy of the tree (rules.py says by which change of the text), builds it, and runs the
-simulation of the data half and the unit tests of that half. Prints which of them fail: so many of N seeds of a scenario, or a
-unit test. A rule that nobody misses, or a change that does not fit the text any more, is a failure of this program."""
+Takes one rule after the other out of a copy of the tree (rules.py says by which change of the text), builds it, and
+runs the simulation of the data half and the unit tests of that half. Prints which of them fail: so many of N seeds of a
+scenario, or a unit test. A rule that nobody misses, or a change that does not fit the text any more, is a failure of
+this program."""
 import argparse
 import os
 import re
@@ -40,7 +41,8 @@ def build(scratch):
 
 
 def run(scratch, program, args):
-    """(exit code, text); LATE: it did not end in time. A unit test has failed then; that many seeds were perhaps too many."""
+    """(exit code, text); LATE: it did not end in time. A unit test has failed then; that many seeds were perhaps too
+    many."""
     try:
         done = subprocess.run([os.path.join(scratch, "build", program)] + args, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, timeout=LIMIT_S)
@@ -70,7 +72,8 @@ def failed_units(scratch):
 
 
 def look(scratch, seeds, enough=False):
-    """Who misses the rule: scenarios with their breaches, unit tests, and what the first breach said. enough: the first will do."""
+    """Who misses the rule: scenarios with their breaches, unit tests, and what the first breach said. enough: the first
+    will do."""
     found, first, units = [], "", failed_units(scratch)
     for scenario in CORE:
         code, text = run(scratch, "tests/sim/sim", ["--scenario", scenario, "--count", str(4 * seeds)])

@@ -1,4 +1,5 @@
-"""One small change per rule of docs/protocols/replication.md, and of joining (detection.md, J1 to J9), each of which takes the rule out."""
+"""One small change per rule of docs/protocols/replication.md, and of joining (detection.md, J1 to J9), each of which
+takes the rule out."""
 
 
 def rule(rule, name, file, old, new):

@@ -1,5 +1,6 @@
-/* sim-scale [OPTIONS]: one run of detection at size, a line of figures. Exit 0: nobody who was well was declared dead or ended, one history and one job,
- * and at the end everybody who runs agrees on who failed, and nobody runs who was cut off with a minority. */
+/* sim-scale [OPTIONS]: one run of detection at size, a line of figures. Exit 0: nobody who was well was declared dead
+ * or ended, one history and one job, and at the end everybody who runs agrees on who failed, and nobody runs who was
+ * cut off with a minority. */
 #include <argp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -178,8 +179,8 @@ static bool run(struct outcome *o)
     return false;
 }
 
-/* One seed after the other until all runs together have so many node-periods. Says now and then how far it is; a run that is not as it should
- * be is the last one, and its seed is told. */
+/* One seed after the other until all runs together have so many node-periods. Says now and then how far it is; a run
+ * that is not as it should be is the last one, and its seed is told. */
 static bool run_many(void)
 {
     double each = (double)plan.end / (double)plan.params.period_ns * plan.n, done = 0, cpu = 0, told = 0;

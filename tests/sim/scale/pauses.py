@@ -1,14 +1,18 @@
-"""pauses.py [--periods P] [--seed S]: whom do rules of silence declare dead that only stood still, and how long do they wait for who is dead?
+"""pauses.py [--periods P] [--seed S]: whom do rules of silence declare dead that only stood still, and how long do they
+wait for who is dead?
 
-Nodes are read every 60 ms; each has pauses of four kinds, drawn as below, and everybody waits for everybody all the time (the worst case of a stopped agent). A pause that outlasts the rule's limit is
-a false death. Only pauses are drawn, not each read: a read without a pause before it is late by a millisecond or so and changes nothing but phi's history, which is filled so. The limits
-of the rules are those of detect/patience.c for more than half of the view heard, without and with another whole copy."""
+Nodes are read every 60 ms; each has pauses of four kinds, drawn as below, and everybody waits for everybody all the
+time (the worst case of a stopped agent). A pause that outlasts the rule's limit is a false death. Only pauses are
+drawn, not each read: a read without a pause before it is late by a millisecond or so and changes nothing but phi's
+history, which is filled so. The limits of the rules are those of detect/patience.c for more than half of the view
+heard, without and with another whole copy."""
 import argparse
 import math
 import random
 
 PERIOD_S, WINDOW, QUIET_S = 0.060, 1000, 0.003  # phi: intervals it remembers; their usual deviation
-HOST, AGENT_STOPPED, AGENT_WAITS = range(3)  # who stands still: all of the machine; the agent, as its witness says; the agent, in a wait for a disk
+# who stands still: all of the machine; the agent, as its witness says; the agent, in a wait for a disk
+HOST, AGENT_STOPPED, AGENT_WAITS = range(3)
 
 
 def log_uniform(r, low, high):

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""phi.py [--hours H] [--seed S]: one limit against phi accrual (Hayashibara et al. 2004: normal distribution of the last 200 intervals), on the
-same made-up heartbeats: read every 60 ms, each late by what a machine makes it. For each method and setting: false suspicions an hour, and the
-time from a crash at a random moment to the suspicion (mean, and the longest of 2,000 crashes)."""
+"""phi.py [--hours H] [--seed S]: one limit against phi accrual (Hayashibara et al. 2004: normal distribution of the
+last 200 intervals), on the same made-up heartbeats: read every 60 ms, each late by what a machine makes it. For each
+method and setting: false suspicions an hour, and the time from a crash at a random moment to the suspicion (mean, and
+the longest of 2,000 crashes)."""
 import argparse
 import collections
 import math

@@ -147,7 +147,8 @@ static void note_event(const struct view_event *e)
     w.out->wrong += !victim->dead && !victim->excused;
 }
 
-/* Of two that run, at most one has the other outside its view. Looked at where nodes are cut off, since it is work for each pair. */
+/* Of two that run, at most one has the other outside its view. Looked at where nodes are cut off, since it is work
+ * for each pair. */
 static bool is_one_job(const struct node *s)
 {
     for (int i = 0; w.p.cut > 0 && i < w.p.n; i++)
@@ -393,7 +394,8 @@ static bool has_minority_ended(void)
     return true;
 }
 
-/* Does everybody who runs, and was not cut off with a minority, have the end of the history, in which all that failed are out? */
+/* Does everybody who runs, and was not cut off with a minority, have the end of the history, in which all that
+ * failed are out? */
 static bool all_agree(void)
 {
     for (int i = 0; i < w.p.n; i++) {

@@ -1,12 +1,13 @@
-/* The membership core alone, in jobs of up to 100,000 nodes: how soon a failure is found and known, what it costs, and whether anybody is
- * declared dead who is well. One process, virtual time, one seed. Unlike tests/sim/world.h it keeps nothing whose size is the square
- * of the number of nodes.
+/* The membership core alone, in jobs of up to 100,000 nodes: how soon a failure is found and known, what it costs, and
+ * whether anybody is declared dead who is well. One process, virtual time, one seed. Unlike tests/sim/world.h it keeps
+ * nothing whose size is the square of the number of nodes.
  *
- * A message takes delay_ns and up to jitter_ns more, and is lost with probability `loss`. A heartbeat read and its answer are one
- * event; where one of the two is lost they are repeated after 20, 40, 80 ms as an RC queue pair does, and then the read has failed.
+ * A message takes delay_ns and up to jitter_ns more, and is lost with probability `loss`. A heartbeat read and its
+ * answer are one event; where one of the two is lost they are repeated after 20, 40, 80 ms as an RC queue pair does,
+ * and then the read has failed.
  *
- * With `cores` the nodes share so many processors, first come first served: to take an event in costs `work_ns`, each message that is
- * sent because of it as much again. */
+ * With `cores` the nodes share so many processors, first come first served: to take an event in costs `work_ns`, each
+ * message that is sent because of it as much again. */
 #ifndef KEEL_TESTS_SIM_SCALE_SCALE_H
 #define KEEL_TESTS_SIM_SCALE_SCALE_H
 

@@ -1,5 +1,5 @@
-/* Events in the order of their times, for very many: a wheel of short slots for what is near, a heap for the rest. Events of one slot
- * come in the order in which they were added, so time goes on in steps of WHEEL_SLOT_NS. */
+/* Events in the order of their times, for very many: a wheel of short slots for what is near, a heap for the rest.
+ * Events of one slot come in the order in which they were added, so time goes on in steps of WHEEL_SLOT_NS. */
 #ifndef KEEL_TESTS_SIM_SCALE_WHEEL_H
 #define KEEL_TESTS_SIM_SCALE_WHEEL_H
 

@@ -1,4 +1,5 @@
-"""libarmci has every symbol that Debian's archives want. Usage: exports.py asked|given LIBARMCI ARCHIVE; exit 77 without the archive.
+"""libarmci has every symbol that Debian's archives want. Usage: exports.py asked|given LIBARMCI ARCHIVE; exit 77
+without the archive.
 
 asked   an archive of Global Arrays: what it asks an ARMCI for
 given   an archive of ARMCI-MPI: what it gives programs, but for what is left out on purpose"""

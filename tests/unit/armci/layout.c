@@ -1,5 +1,5 @@
-/* What programs and archives that were compiled with an armci.h know of it: sizes, places, numbers. Compiled with ours and with
- * Debian's. */
+/* What programs and archives that were compiled with an armci.h know of it: sizes, places, numbers. Compiled with ours
+ * and with Debian's. */
 #include <armci.h>
 #include <stddef.h>
 

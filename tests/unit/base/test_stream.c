@@ -1,4 +1,5 @@
-/* Copies of all lengths about the sizes that matter, to and from all places in a line: the same bytes, and none beside them. */
+/* Copies of all lengths about the sizes that matter, to and from all places in a line: the same bytes, and none
+ * beside them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

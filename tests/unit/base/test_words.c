@@ -1,5 +1,5 @@
-/* Copies whose words on the shared side are whole: the right bytes for every length and place, and no torn word beside who writes or reads the
- * same memory. */
+/* Copies whose words on the shared side are whole: the right bytes for every length and place, and no torn word beside
+ * who writes or reads the same memory. */
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>

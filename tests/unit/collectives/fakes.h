@@ -1,4 +1,5 @@
-/* Engines of one group that send each other letters through a queue that the test looks into. Part of test_engine.c and test_early.c. */
+/* Engines of one group that send each other letters through a queue that the test looks into. Part of test_engine.c
+ * and test_early.c. */
 #ifndef KEEL_TESTS_COLLECTIVES_FAKES_H
 #define KEEL_TESTS_COLLECTIVES_FAKES_H
 

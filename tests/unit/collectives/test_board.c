@@ -1,5 +1,6 @@
-/* Boards: the words, under threads; calls over them, beside the same calls with messages; whoever takes the other way, comes late, or
- * joins. Deaths and freezes between any two looks: tests/sim/coll (--sweep board); between any two words: docs/models/collectives. */
+/* Boards: the words, under threads; calls over them, beside the same calls with messages; whoever takes the other way,
+ * comes late, or joins. Deaths and freezes between any two looks: tests/sim/coll (--sweep board); between any two
+ * words: docs/models/collectives. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -201,7 +202,8 @@ static void board_sides_alternate_within_a_call_and_between_calls(void **state)
         }
 }
 
-/* Threads that post, look and leave at random: of each turn all say the same, and a turn that is met was posted by all. */
+/* Threads that post, look and leave at random: of each turn all say the same, and a turn that is met was posted by
+ * all. */
 enum { THREADS = 3, TURNS = 1500 };
 static _Atomic int arrived[TURNS + 1], posted[TURNS + 1];
 static uint8_t said[THREADS][TURNS + 1];

@@ -1,5 +1,5 @@
-/* Small sums return with the data: what remains for those who have not got them, and when it goes. Deaths and leaves at every step:
- * tests/sim/coll. */
+/* Small sums return with the data: what remains for those who have not got them, and when it goes. Deaths and leaves at
+ * every step: tests/sim/coll. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -54,7 +54,8 @@ static void test_early_sum_returns_without_a_meeting(void **state)
     stop();
 }
 
-/* Two of three have returned when what they sent to the third is lost with its connections: it gets the bytes, and all the list. */
+/* Two of three have returned when what they sent to the third is lost with its connections: it gets the bytes, and
+ * all the list. */
 static void test_early_sum_reaches_who_missed_it(void **state)
 {
     (void)state;
@@ -118,7 +119,8 @@ static void test_early_sum_that_others_have_forgotten_is_settled(void **state)
     stop();
 }
 
-/* A call that was begun and comes to its end while its member leaves: nobody would ask about it, so it has met before it returns. */
+/* A call that was begun and comes to its end while its member leaves: nobody would ask about it, so it has met
+ * before it returns. */
 static void test_early_sum_that_ends_while_its_member_leaves_is_settled(void **state)
 {
     (void)state;
@@ -179,7 +181,8 @@ static void test_early_sum_returned_by_others_is_no_want_of_memory(void **state)
     stop();
 }
 
-/* It was the data of the second attempt that it had none for, while it was in the meeting before that: nobody waits for ever. */
+/* It was the data of the second attempt that it had none for, while it was in the meeting before that: nobody waits
+ * for ever. */
 static void test_early_sum_ends_without_memory_for_data_of_the_next_attempt(void **state)
 {
     (void)state;
@@ -209,7 +212,8 @@ static void test_early_sum_ends_without_memory_for_data_of_the_next_attempt(void
     stop();
 }
 
-/* A member that begins many and waits for none: so many are behind there, and remain here; never more than the window. */
+/* A member that begins many and waits for none: so many are behind there, and remain here; never more than the
+ * window. */
 static void test_early_sums_begun_at_once_remain_until_all_have_returned(void **state)
 {
     (void)state;
@@ -235,7 +239,8 @@ static void test_early_sums_begun_at_once_remain_until_all_have_returned(void **
     stop();
 }
 
-/* The root has sent to two of three and returned; it lives, the third's letter is lost with its connection: it gets the bytes. */
+/* The root has sent to two of three and returned; it lives, the third's letter is lost with its connection: it gets
+ * the bytes. */
 static void test_early_broadcast_reaches_who_missed_it(void **state)
 {
     (void)state;
@@ -290,7 +295,8 @@ static void deliver_data(void)
     head = tail = 0;
 }
 
-/* What it has sent is not its own again when its data are here: it waits for that, but nobody has to meet, nor to ask. */
+/* What it has sent is not its own again when its data are here: it waits for that, but nobody has to meet, nor to
+ * ask. */
 static void test_early_gathering_waits_for_what_it_has_lent_and_meets_nobody(void **state)
 {
     (void)state;
@@ -380,8 +386,8 @@ static void test_early_exchange_of_three_meets(void **state)
     stop();
 }
 
-/* The third is dead, and was in the first attempt of member 1. Member 0 has returned, and its buffers are its own again, when what it sent is lost: it sends that
- * again, from what it has kept. */
+/* The third is dead, and was in the first attempt of member 1. Member 0 has returned, and its buffers are its own
+ * again, when what it sent is lost: it sends that again, from what it has kept. */
 static void test_early_exchange_reaches_who_missed_it(void **state)
 {
     (void)state;

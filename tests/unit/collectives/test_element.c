@@ -8,7 +8,8 @@
 
 #include "collectives/element.h"
 
-/* Each type and operation: the four results of (a, b) pairs are asserted for arrays long enough for vector code and its rest. */
+/* Each type and operation: the four results of (a, b) pairs are asserted for arrays long enough for vector code and
+ * its rest. */
 #define CHECK(TYPE, T, OP, A, B, WANT)                                                                                 \
     do {                                                                                                               \
         const struct element e = {.type = ELEMENT_##TYPE, .op = ELEMENT_##OP};                                         \

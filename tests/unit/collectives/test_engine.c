@@ -76,7 +76,8 @@ static void test_engine_different_arguments_are_a_mismatch_for_all(void **state)
     mismatch(&call, &other, false);
 }
 
-/* Who gives nothing has nothing to send, and is through with the data at once: it has been told nothing, and tells nobody. */
+/* Who gives nothing has nothing to send, and is through with the data at once: it has been told nothing, and tells
+ * nobody. */
 static void test_engine_root_that_gives_nothing_is_a_mismatch_for_all(void **state)
 {
     (void)state;
@@ -129,7 +130,8 @@ static void test_engine_block_of_another_length_is_a_mismatch_for_all(void **sta
     stop();
 }
 
-/* A member that knows two lengths of its own block: nobody gets it, and nothing is read or written beyond the shorter one. */
+/* A member that knows two lengths of its own block: nobody gets it, and nothing is read or written beyond the
+ * shorter one. */
 static void test_engine_own_block_of_two_lengths_is_a_mismatch_for_all(void **state)
 {
     (void)state;
@@ -290,7 +292,8 @@ static void test_engine_alone_completes_at_once(void **state)
     stop();
 }
 
-/* ------------------------------------------------------------------------------------------------ revoke, agree, shrink */
+/* ------------------------------------------------------------------------------------------------ revoke, agree,
+ * shrink */
 
 /* The first letter that waits, as a long message of one piece. */
 static bool place_first_letter(void)
@@ -330,7 +333,8 @@ static void test_engine_what_all_have_finished_need_not_be_acknowledged(void **s
     }
 }
 
-/* An allreduce of halves: the half that was given away comes back as soon as its send is over, though another send is not. */
+/* An allreduce of halves: the half that was given away comes back as soon as its send is over, though another send
+ * is not. */
 static void test_engine_long_message_is_placed_when_the_send_of_its_place_is_over(void **state)
 {
     (void)state;
@@ -455,8 +459,8 @@ static void test_engine_shrink_gives_all_callers_the_same_live_set(void **state)
     stop();
 }
 
-/* Non-collective creation: four of ten ranks have nothing but their list. One has died, which only some know; one dies while
- * they meet. Those who live end with the same group, of the same identity, and it works. */
+/* Non-collective creation: four of ten ranks have nothing but their list. One has died, which only some know; one dies
+ * while they meet. Those who live end with the same group, of the same identity, and it works. */
 static void test_engine_group_is_created_by_its_members_alone(void **state)
 {
     (void)state;
@@ -503,7 +507,8 @@ static void test_engine_group_is_created_by_its_members_alone(void **state)
     stop();
 }
 
-/* The root dies when one of two has its bytes: the other gets them from there. Without that one all are told that it died. */
+/* The root dies when one of two has its bytes: the other gets them from there. Without that one all are told that it
+ * died. */
 static void test_engine_broadcast_goes_on_from_who_has_the_bytes(void **state)
 {
     (void)state;
@@ -530,7 +535,8 @@ static void test_engine_broadcast_goes_on_from_who_has_the_bytes(void **state)
     }
 }
 
-/* ------------------------------------------------------------------------------------------------ no memory for a message */
+/* ------------------------------------------------------------------------------------------------ no memory for a
+ * message */
 
 /* A piece of data could not be kept, before the call or in it: all get the error, and the next call is as ever. */
 static void test_engine_data_without_memory_are_an_error_for_all(void **state)
@@ -573,7 +579,8 @@ static void test_engine_data_without_memory_are_an_error_for_all(void **state)
     }
 }
 
-/* ------------------------------------------------------------------------------------------------ what is no message */
+/* ------------------------------------------------------------------------------------------------ what is no
+ * message */
 
 static void test_engine_garbage_and_strangers_change_nothing(void **state)
 {
@@ -613,7 +620,8 @@ static void test_engine_garbage_and_strangers_change_nothing(void **state)
     stop();
 }
 
-/* The first two have no memory, or another idea of the call; they die after so many messages. False: there are not so many. */
+/* The first two have no memory, or another idea of the call; they die after so many messages. False: there are not
+ * so many. */
 static bool agree_and_die(enum engine_kind kind, bool mismatch, int messages)
 {
     start(3);
@@ -641,7 +649,8 @@ static bool agree_and_die(enum engine_kind kind, bool mismatch, int messages)
     return !all;
 }
 
-/* The error of an agreement, too: nobody is told that it came to its end of which one that has died was told that it failed. */
+/* The error of an agreement, too: nobody is told that it came to its end of which one that has died was told that it
+ * failed. */
 static void test_engine_error_of_an_agreement_binds(void **state)
 {
     (void)state;

@@ -87,7 +87,8 @@ static void deliver_next(void)
     free(l->data);
 }
 
-/* It sends what one says that it need not, with all the others' votes; what is on its way to the other has not arrived for that. */
+/* It sends what one says that it need not, with all the others' votes; what is on its way to the other has not
+ * arrived for that. */
 static void test_engine_joined_member_has_not_sent_what_the_others_voted_on(void **state)
 {
     (void)state;
@@ -170,7 +171,8 @@ static void test_engine_joined_member_passes_the_result_on(void **state)
     stop();
 }
 
-/* The only one that had completed the first call is dead: the others do it without its successor, which comes after it. */
+/* The only one that had completed the first call is dead: the others do it without its successor, which comes after
+ * it. */
 static void test_engine_joined_member_is_not_waited_for_in_calls_before_it(void **state)
 {
     (void)state;
@@ -253,7 +255,8 @@ static void test_engine_joined_member_goes_to_the_attempt_of_the_others(void **s
     stop();
 }
 
-/* The root dies, and then the only one that has its data, which all have agreed on as the root: its successor has nothing to give. */
+/* The root dies, and then the only one that has its data, which all have agreed on as the root: its successor has
+ * nothing to give. */
 static void test_engine_joined_member_has_not_what_it_was_to_give(void **state)
 {
     (void)state;
@@ -314,8 +317,8 @@ static struct engine_call decision(int i, uint64_t value)
         .kind = ENGINE_DECIDE, .agree = ENGINE_MAX, .value = value, .arguments = 77, .place = i == 1 ? 0 : 0x1000};
 }
 
-/* The first says something of it: 0 as it should be, else other arguments or another place. Then it dies, and the second, whose place is taken,
- * after so many messages. Returns false if there are not so many. */
+/* The first says something of it: 0 as it should be, else other arguments or another place. Then it dies, and the
+ * second, whose place is taken, after so many messages. Returns false if there are not so many. */
 static bool decide_and_die(int wrong, int messages)
 {
     start_joinable(3);

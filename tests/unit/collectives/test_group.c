@@ -166,7 +166,8 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Ten thousand groups of a job: no two identities are equal, the world's size does not count for a row of it, nothing is left. */
+/* Ten thousand groups of a job: no two identities are equal, the world's size does not count for a row of it,
+ * nothing is left. */
 static void test_group_ten_thousand_are_cheap_and_leave_nothing(void **state)
 {
     (void)state;

@@ -29,8 +29,8 @@ static int log2_up(int n)
     return k;
 }
 
-/* Everybody follows its plan; each message takes one unit of time. Returns when the last is through, asserts that all know all.
- * The messages are counted. */
+/* Everybody follows its plan; each message takes one unit of time. Returns when the last is through, asserts that all
+ * know all. The messages are counted. */
 static int follow_nodes(enum meet_shape shape, const struct roster *r, const int *node, int *messages)
 {
     static struct meet_step plan[N_MAX][MEET_STEPS_MAX];

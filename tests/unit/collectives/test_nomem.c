@@ -1,4 +1,5 @@
-/* Collectives where memory runs out: whichever allocation fails on a member, nobody waits for ever, and all return the same. */
+/* Collectives where memory runs out: whichever allocation fails on a member, nobody waits for ever, and all return
+ * the same. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,7 +9,8 @@
 
 #include "tests/unit/collectives/fakes.h"
 
-/* The allocator, by the linker: while a member is `poor` allocation number `fail` fails, and with `all` each after it, too. */
+/* The allocator, by the linker: while a member is `poor` allocation number `fail` fails, and with `all` each after
+ * it, too. */
 // NOLINTBEGIN(bugprone-reserved-identifier): the names are the linker's
 void *__real_malloc(size_t n);
 void *__real_calloc(size_t n, size_t size);
@@ -65,7 +67,8 @@ static struct engine_call call_of(int kind, int i)
     return call;
 }
 
-/* What member 0 sends is lost while it has no memory: what the others need of it they ask for when it has. True: all allocations were made. */
+/* What member 0 sends is lost while it has no memory: what the others need of it they ask for when it has. True: all
+ * allocations were made. */
 static bool one_fails(int n, int kind)
 {
     done = 0;
@@ -121,7 +124,8 @@ static void test_nomem_whatever_fails_all_return_the_same(void **state)
             }
 }
 
-/* Whatever it begins while there is no memory: what cannot be begun is not, and all that was returns the same, again and again. */
+/* Whatever it begins while there is no memory: what cannot be begun is not, and all that was returns the same, again
+ * and again. */
 static void test_nomem_begun_while_there_is_none_fails_for_all(void **state)
 {
     (void)state;

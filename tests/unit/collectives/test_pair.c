@@ -1,4 +1,5 @@
-/* Two engines of the same members, whose calls come in one order: who is in another call than the others is found, and nobody else. */
+/* Two engines of the same members, whose calls come in one order: who is in another call than the others is found,
+ * and nobody else. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

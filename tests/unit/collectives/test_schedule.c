@@ -1,5 +1,5 @@
-/* Schedules as such: all places' steps fit together, end whatever the order, and have the length that their algorithm promises.
- * What comes out of them is checked where they are executed, tests/sim/coll. */
+/* Schedules as such: all places' steps fit together, end whatever the order, and have the length that their algorithm
+ * promises. What comes out of them is checked where they are executed, tests/sim/coll. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
-/* A few agents in one process, over connections in memory, and the ranks that talk to them, all driven by the test: nobody
- * does anything but in world_turn and world_pump, and views change when the test says so. */
+/* A few agents in one process, over connections in memory, and the ranks that talk to them, all driven by the test:
+ * nobody does anything but in world_turn and world_pump, and views change when the test says so. */
 #ifndef KEEL_TEST_AGENTS_H
 #define KEEL_TEST_AGENTS_H
 
@@ -80,7 +80,8 @@ void world_prepare(const struct view_event *events, int n);
 void world_commit(int node, const struct view_event *events, int n);
 void world_settle(int node);
 void world_change(const struct view_event *events, int n);
-/* One more node, given all views so far, is born in the next one, which all have committed and nobody has settled; its number. */
+/* One more node, given all views so far, is born in the next one, which all have committed and nobody has settled;
+ * its number. */
 int world_join(void);
 /* The node is still from now on, and a view says that it is dead. */
 void world_kill_node(int node);

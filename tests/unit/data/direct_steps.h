@@ -1,5 +1,5 @@
-/* What the tests of messages between ranks have in common: two ranks on two nodes. The agents here pass on and count; ranks do something when the other
- * waits, or the test says so. */
+/* What the tests of messages between ranks have in common: two ranks on two nodes. The agents here pass on and count;
+ * ranks do something when the other waits, or the test says so. */
 #ifndef KEEL_TESTS_UNIT_DATA_DIRECT_STEPS_H
 #define KEEL_TESTS_UNIT_DATA_DIRECT_STEPS_H
 

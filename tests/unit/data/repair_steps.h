@@ -1,4 +1,5 @@
-/* What the tests of repairs have in common: a world of four agents, a writer and somebody else, and the steps that they take. */
+/* What the tests of repairs have in common: a world of four agents, a writer and somebody else, and the steps that
+ * they take. */
 #ifndef KEEL_TESTS_UNIT_DATA_REPAIR_STEPS_H
 #define KEEL_TESTS_UNIT_DATA_REPAIR_STEPS_H
 

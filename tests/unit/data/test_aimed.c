@@ -236,7 +236,8 @@ static int held(void)
     return n;
 }
 
-/* a rank that goes on giving up gets back what the first ones hold as soon as these are taken up, and the others' then. */
+/* a rank that goes on giving up gets back what the first ones hold as soon as these are taken up, and the others'
+ * then. */
 static void test_aimed_given_up_again_and_again_gives_back_in_turn(void **state)
 {
     (void)state;
@@ -307,8 +308,8 @@ static void test_aimed_operation_without_answer_says_whose(void **state)
     assert_memory_equal(second + strlen(text), "has no answer of node 1", 23);
 }
 
-/* a put through the primary is given up, its message is still on its way: nobody is told, and it takes effect over what another
- * rank has written since. */
+/* a put through the primary is given up, its message is still on its way: nobody is told, and it takes effect over what
+ * another rank has written since. */
 static void test_aimed_given_up_put_through_the_primary_is_in_doubt(void **state)
 {
     (void)state;
@@ -377,8 +378,8 @@ static int torn_notes(int node)
     return torn;
 }
 
-/* a copy has all chunks and its connection breaks, while the other one gets its last: the note is never cleared, and says for
- * ever that the whole copy is torn. */
+/* a copy has all chunks and its connection breaks, while the other one gets its last: the note is never cleared, and
+ * says for ever that the whole copy is torn. */
 static void test_aimed_put_is_complete_when_its_notes_are_cleared(void **state)
 {
     (void)state;
@@ -405,8 +406,9 @@ static void test_aimed_put_is_complete_when_its_notes_are_cleared(void **state)
     assert_int_equal(torn_notes(0) + torn_notes(1), 0);
 }
 
-/* a large put is complete; at that moment a connection breaks, with all that is on its way there. Another rank writes the same
- * bytes, one copy of them is half written, and both die: the other copy is whole, whatever a note of the first one says. */
+/* a large put is complete; at that moment a connection breaks, with all that is on its way there. Another rank writes
+ * the same bytes, one copy of them is half written, and both die: the other copy is whole, whatever a note of the
+ * first one says. */
 static void complete_then_torn(int lost_at, int torn_at)
 {
     client_open();
@@ -448,8 +450,8 @@ static void test_aimed_complete_put_leaves_no_note(void **state)
     }
 }
 
-/* a proposal that says that the writer gave up a put comes to nothing, and another put of it, that was under way, is complete in the
- * end: nothing of it is in doubt. */
+/* a proposal that says that the writer gave up a put comes to nothing, and another put of it, that was under way, is
+ * complete in the end: nothing of it is in doubt. */
 static void test_aimed_complete_put_leaves_no_doubt(void **state)
 {
     (void)state;
@@ -476,8 +478,8 @@ static void test_aimed_complete_put_leaves_no_doubt(void **state)
             assert_false(d->patch.torn);
 }
 
-/* a local compare-and-swap (public_rma.c: keel_compare_swap on an unreplicated part) against accumulates. The first one goes to the
- * agent, which so learns of them. */
+/* a local compare-and-swap (public_rma.c: keel_compare_swap on an unreplicated part) against accumulates. The first one
+ * goes to the agent, which so learns of them. */
 
 /* the path to one copy is down; who has a note at the other copy waits behind who has none. */
 static void test_aimed_who_has_begun_goes_before_who_waits(void **state)
@@ -642,7 +644,8 @@ static void test_aimed_question_of_an_older_generation_is_not_answered(void **st
     world_restore();
 }
 
-/* The same, and the provider still uses the request's memory when the connection is there again: asked again afterwards. */
+/* The same, and the provider still uses the request's memory when the connection is there again: asked again
+ * afterwards. */
 
 /* who leaves completes what has handles, too. */
 static void test_aimed_who_leaves_completes_its_puts(void **state)

@@ -194,7 +194,8 @@ static void client_open_alone(void)
     asked_about = 0;
 }
 
-/* what an implicit operation met is everybody's error, and no reason to stay away; it counts when the agents know, at the latest with the next call. */
+/* what an implicit operation met is everybody's error, and no reason to stay away; it counts when the agents know,
+ * at the latest with the next call. */
 static void test_aimed_allocation_tells_all_what_one_met(void **state)
 {
     (void)state;
@@ -224,8 +225,8 @@ static void test_aimed_allocation_tells_all_what_one_met(void **state)
     assert_int_equal(asked_about, 0);
 }
 
-/* some agent does not know it when the next collective of all live ranks begins: that is asked for, and answered when it does; so is what the agent cannot be
- * told at once. */
+/* some agent does not know it when the next collective of all live ranks begins: that is asked for, and answered when
+ * it does; so is what the agent cannot be told at once. */
 static void test_aimed_next_collective_waits_until_a_free_counts(void **state)
 {
     (void)state;
@@ -264,7 +265,8 @@ static void test_aimed_allocation_without_memory_for_its_call(void **state)
     }
 }
 
-/* some agent has not said that it has the segment when the ranks have agreed on it: the allocation asks, and is answered when all have. */
+/* some agent has not said that it has the segment when the ranks have agreed on it: the allocation asks, and is
+ * answered when all have. */
 static void test_aimed_allocation_waits_until_all_agents_have_it(void **state)
 {
     (void)state;
@@ -356,7 +358,8 @@ static void test_aimed_end_of_a_segment_is_known_to_all_before_it_counts(void **
     }
 }
 
-/* an agent answers a rank that allocates when its own copies are made, or all have the segment, as the rank wants; and shows when all have. */
+/* an agent answers a rank that allocates when its own copies are made, or all have the segment, as the rank wants;
+ * and shows when all have. */
 static void test_aimed_made_segment_is_known_when_all_have_it(void **state)
 {
     (void)state;
@@ -476,7 +479,8 @@ static void test_aimed_put_without_memory_for_the_second_copy_waits(void **state
     assert_int_equal(word_at(0, SEG_SHADOW, 0, 0), value - 1);
 }
 
-/* an accumulate in many messages, for one of which an agent has no memory, while others are executed: it has not failed. */
+/* an accumulate in many messages, for one of which an agent has no memory, while others are executed: it has not
+ * failed. */
 static void test_aimed_accumulate_of_which_an_agent_refuses_a_piece_goes_on(void **state)
 {
     (void)state;

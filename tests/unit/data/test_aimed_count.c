@@ -160,7 +160,8 @@ static void pool_close(keel_taskpool *pool)
     assert_int_equal(taskpool_free(&c, pool, &gone), KEEL_OK);
 }
 
-/* What a process that joins finds of the mark that the others leave for the next round: nothing, a word of it, or all. Which round it takes. */
+/* What a process that joins finds of the mark that the others leave for the next round: nothing, a word of it, or
+ * all. Which round it takes. */
 static uint32_t round_with(uint64_t round, uint64_t collective, uint64_t collectives)
 {
     enum { MARK_AT = 16, WORDS_AT = 64 };
@@ -196,7 +197,8 @@ static void test_aimed_task_round_has_not_begun_before_the_collective_of_its_mar
     assert_int_equal(round_with((uint64_t)2 << 32 | 1, 1, 0), 1);
 }
 
-/* an accumulate of a task is given up: what of it has taken effect is not known, and the task is run again from its beginning. */
+/* an accumulate of a task is given up: what of it has taken effect is not known, and the task is run again from its
+ * beginning. */
 static void test_aimed_task_whose_accumulate_is_given_up_is_run_again(void **state)
 {
     (void)state;
@@ -431,7 +433,8 @@ static void test_aimed_answer_of_the_last_copy_is_lost(void **state)
     assert_int_equal((int64_t)h.opaque[1], KEEL_OK);
 }
 
-/* Once the agent has told that ranks of its node may add themselves, an accumulate with a handle is complete when it returns. */
+/* Once the agent has told that ranks of its node may add themselves, an accumulate with a handle is complete when it
+ * returns. */
 static void test_aimed_accumulate_with_a_handle_on_the_own_node_needs_no_agent(void **state)
 {
     (void)state;
@@ -515,7 +518,8 @@ static void test_aimed_answer_is_lost_of_a_request_still_in_use(void **state)
     assert_int_equal(word_at(3, SEG_SHADOW, 2, 8 * (uint64_t)(WORDS - 1)), 1);
 }
 
-/* A task is run again by a rank that has another way to the primary: its accumulates must be cut into the same steps. */
+/* A task is run again by a rank that has another way to the primary: its accumulates must be cut into the same
+ * steps. */
 static void test_aimed_task_run_again_beside_the_primary_counts_once(void **state)
 {
     (void)state;
@@ -537,7 +541,8 @@ static void test_aimed_task_run_again_beside_the_primary_counts_once(void **stat
         assert_int_equal(word_at(3, SEG_SHADOW, 2, 8 * (uint64_t)i), 1);
 }
 
-/* A task is run again by a process whose data lie elsewhere: pieces that follow each other in the one's memory are apart in the other's. */
+/* A task is run again by a process whose data lie elsewhere: pieces that follow each other in the one's memory are
+ * apart in the other's. */
 static void run_pieces(void **state, bool strided, bool apart_first)
 {
     enum { PIECES = 10, WORDS = 20 * 1024 / 8, GAP = 8 };
@@ -635,8 +640,9 @@ static keel_status ring_send(struct tp_ep *ep, const void *header, size_t hlen, 
     return tp_mem.send(ep, header, hlen, body, len, op);
 }
 
-/* The primary of a large accumulate dies, and the rank's own node comes to take its place: with the next copy, or after further
- * deaths with one that was filled meanwhile. What was cut for a node elsewhere goes there as it is, to be recognised. */
+/* The primary of a large accumulate dies, and the rank's own node comes to take its place: with the next copy, or after
+ * further deaths with one that was filled meanwhile. What was cut for a node elsewhere goes there as it is, to be
+ * recognised. */
 static void large_accumulate_goes_on_at_the_own_node(int slot, int deaths)
 {
     enum { WORDS = 8192 };

@@ -59,8 +59,8 @@ static void cut_deaths(int node, enum cut_end end, bool with_its_node)
     restore();
 }
 
-/* The put to slot 0, whose copies are on nodes 0 and 1, and 2 with three, is cut off behind so many writes; its writer dies, and
- * the node of one copy, in this order. False: it was complete before. */
+/* The put to slot 0, whose copies are on nodes 0 and 1, and 2 with three, is cut off behind so many writes; its writer
+ * dies, and the node of one copy, in this order. False: it was complete before. */
 static bool cut_off(uint32_t seg, int whole, int node, enum cut_end end, bool with_its_node)
 {
     static keel_handle h;
@@ -135,7 +135,8 @@ static void test_aimed_large_put_cut_off_before_a_copy_dies(void **state)
         cut_everywhere(state, SEG_TRIPLE, node, WRITER_FIRST, 0);
 }
 
-/* a copy dies, the others are made equal and a new one filled, and the writer has not come to repeat anything when it dies. */
+/* a copy dies, the others are made equal and a new one filled, and the writer has not come to repeat anything when
+ * it dies. */
 static void test_aimed_large_put_cut_off_after_a_copy_died(void **state)
 {
     for (int node = 0; node < 3; node++)
@@ -143,8 +144,8 @@ static void test_aimed_large_put_cut_off_after_a_copy_died(void **state)
             cut_everywhere(state, SEG_TRIPLE, node, NODE_FIRST, spares);
 }
 
-/* its connections break when it has so many notes that it goes through the primary, which passes it on to a copy that does not look at it: it is
- * given up, and what the rank puts there next comes after it in each copy. */
+/* its connections break when it has so many notes that it goes through the primary, which passes it on to a copy that
+ * does not look at it: it is given up, and what the rank puts there next comes after it in each copy. */
 static void test_aimed_put_through_the_primary_given_up_comes_before_later_ones(void **state)
 {
     (void)state;

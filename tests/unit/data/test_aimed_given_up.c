@@ -1,5 +1,6 @@
-/* Aimed schedules around what was given up: it may still be on its way, and what the rank writes from then on comes after it, whichever way
- * each of them goes. The client is rank 3 on node 3, which has the second copy of rank 2's part. */
+/* Aimed schedules around what was given up: it may still be on its way, and what the rank writes from then on comes
+ * after it, whichever way each of them goes. The client is rank 3 on node 3, which has the second copy of rank 2's
+ * part. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -140,7 +141,8 @@ static void test_aimed_write_given_up_comes_before_later_ones(void **state)
         }
 }
 
-/* the agent here does not look at an accumulate to an unreplicated part: what is stored there by the fast path would come first. */
+/* the agent here does not look at an accumulate to an unreplicated part: what is stored there by the fast path would
+ * come first. */
 static void test_aimed_accumulate_given_up_here_comes_before_plain_stores(void **state)
 {
     (void)state;
@@ -192,7 +194,8 @@ static keel_status keep_back(struct tp_ep *ep, const void *header, size_t hlen, 
     return KEEL_OK;
 }
 
-/* What comes to the own agent when the view that took up its end is there is not executed, whatever route it was meant for. */
+/* What comes to the own agent when the view that took up its end is there is not executed, whatever route it was
+ * meant for. */
 static void comes_late(void **state, uint32_t seg)
 {
     static keel_handle h;
@@ -272,7 +275,8 @@ static keel_status send_in_vain(struct tp_ep *ep, const void *header, size_t hle
     return tp_mem.send(ep, &in_vain, sizeof in_vain, body, len, op);
 }
 
-/* What a process has stored by plain stores stays in the copy here when the call that brings it to the others is given up. */
+/* What a process has stored by plain stores stays in the copy here when the call that brings it to the others is
+ * given up. */
 static void test_aimed_update_given_up_keeps_what_was_stored(void **state)
 {
     (void)state;

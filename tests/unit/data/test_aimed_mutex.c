@@ -95,7 +95,8 @@ static void rank_1_hands_over_in_one_copy(void)
     write_at(0, 0, arrivals << 32 | word_of(3));
 }
 
-/* the holder hands over, and that is in one copy so far: if its node died together with the holder it would not have happened. */
+/* the holder hands over, and that is in one copy so far: if its node died together with the holder it would not have
+ * happened. */
 static void test_aimed_mutex_is_taken_when_all_copies_say_so(void **state)
 {
     (void)state;
@@ -125,7 +126,8 @@ static void rank_1_died_and_its_successor_chose_us(void)
     c.coll.broken = KEEL_ERR_NOMEM;
 }
 
-/* who was given the mutex of a dead one in the moment in which its call fails has not told its caller: the next one does. */
+/* who was given the mutex of a dead one in the moment in which its call fails has not told its caller: the next one
+ * does. */
 static void test_aimed_mutex_of_a_dead_one_is_told_after_a_call_that_failed(void **state)
 {
     (void)state;
@@ -164,7 +166,8 @@ static void sleep_until_only_the_word_is_there(void *u, int ms)
         shadow->part_bytes[0] = sizeof(int64_t);
 }
 
-/* whose death it would have to tell cannot be read: who got an error does not hold the mutex, and the next one is told. */
+/* whose death it would have to tell cannot be read: who got an error does not hold the mutex, and the next one is
+ * told. */
 static void test_aimed_mutex_is_not_held_after_a_call_that_failed(void **state)
 {
     (void)state;

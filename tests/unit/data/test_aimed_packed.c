@@ -1,5 +1,6 @@
-/* Aimed schedules around many small pieces in one message: they are one put or one accumulate, also where a copy is on the writer's node and its
- * agent stores them. The client is rank 3 on node 3, which has the second copy of rank 2's part. */
+/* Aimed schedules around many small pieces in one message: they are one put or one accumulate, also where a copy is on
+ * the writer's node and its agent stores them. The client is rank 3 on node 3, which has the second copy of rank 2's
+ * part. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -76,7 +77,8 @@ static void open_again(void **state, const struct where *to)
     open_warm(to);
 }
 
-/* the agent here has not looked at the pieces when they are given up: it stores them over what the rank puts there next. */
+/* the agent here has not looked at the pieces when they are given up: it stores them over what the rank puts there
+ * next. */
 static void test_aimed_packed_put_given_up_comes_before_later_ones(void **state)
 {
     (void)state;

@@ -20,7 +20,8 @@ enum {
 enum still_end { GOES_ON, DIES, ITS_NODE_DIES, THIRD_DIES_FIRST, THIRD_DIES_THEN_IT };
 static const int64_t still_old = 0x1111111111111111, still_torn = 0x1111111177777777;
 
-/* Rank 0 stores to the copy on its own node, the others have nothing of it yet. Its agent knows that from the page of intents. */
+/* Rank 0 stores to the copy on its own node, the others have nothing of it yet. Its agent knows that from the page
+ * of intents. */
 static struct proc *stand_still(struct intent_page *page)
 {
     static struct control_welcome welcome;
@@ -36,8 +37,8 @@ static struct proc *stand_still(struct intent_page *page)
     return proc;
 }
 
-/* What others add within the range meanwhile, which is wider than what is torn: one to each word, so that no later one brings back
- * what is lost. */
+/* What others add within the range meanwhile, which is wider than what is torn: one to each word, so that no later one
+ * brings back what is lost. */
 static void add_while_filled(int *sum)
 {
     struct wire add = rank_wire(&w.rank[3], WIRE_RMW, SEG_TRIPLE, 0, STILL_SUM + 8 * (uint64_t)*sum);

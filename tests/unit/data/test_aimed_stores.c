@@ -76,7 +76,8 @@ static void test_aimed_stores_do_not_wait_for_an_agent_that_is_gone(void **state
     assert_int_equal(status, KEEL_ERR_AGENT_GONE);
 }
 
-/* Who stores plainly into its part comes back from a collective when what a dead writer left there has been made equal. */
+/* Who stores plainly into its part comes back from a collective when what a dead writer left there has been made
+ * equal. */
 static void test_aimed_stores_wait_at_a_collective_for_what_a_dead_writer_left(void **state)
 {
     (void)state;
@@ -105,7 +106,8 @@ static void test_aimed_stores_wait_at_a_collective_for_what_a_dead_writer_left(v
 
 enum { STORED = 64, BESIDE = 1024 };
 
-/* A word is stored that another process of the node had stored, or nobody; what the other copy has then, where it had something else already. */
+/* A word is stored that another process of the node had stored, or nobody; what the other copy has then, where it
+ * had something else already. */
 static void store_again(bool held, int64_t *stored, int64_t *beside)
 {
     static uint8_t twin[SEG_BYTES];
@@ -159,8 +161,8 @@ static void test_aimed_flush_of_a_whole_piece_leaves_the_words_of_neighbours(voi
     assert_int_equal(beside, 9);
 }
 
-/* What lies behind BESIDE is in the part of another living rank of the slot, which has stored to the piece, too, or not.
- * The caller stores there; what the other copy has after its flush. */
+/* What lies behind BESIDE is in the part of another living rank of the slot, which has stored to the piece, too, or
+ * not. The caller stores there; what the other copy has after its flush. */
 static int64_t store_into_neighbours(bool all, bool held)
 {
     static uint8_t twin[SEG_BYTES];

@@ -136,7 +136,8 @@ static void test_arith_rmw_gives_what_was_there(void **state)
     }
 }
 
-/* Of numbers whose sum every way of rounding rounds to something else, and of subnormal ones, which some processors are told to make zero. */
+/* Of numbers whose sum every way of rounding rounds to something else, and of subnormal ones, which some processors
+ * are told to make zero. */
 static void add_some(double *sums, bool shared)
 {
     static const double by[4] = {1e-16, -1e-16, 1e-300, 1};

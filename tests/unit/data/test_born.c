@@ -122,7 +122,8 @@ static void test_born_before_that_nothing_is_sent_to_it(void **state)
     world_close();
 }
 
-/* Of two nodes one dies, and there is no second copy anywhere; who is born gets it, and serves it when the first one dies, too. */
+/* Of two nodes one dies, and there is no second copy anywhere; who is born gets it, and serves it when the first one
+ * dies, too. */
 static void test_born_holds_what_lacked_a_copy(void **state)
 {
     (void)state;

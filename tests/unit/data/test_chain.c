@@ -1,4 +1,5 @@
-/* The chain of three whole copies, when two of them die one after the other: what was answered, or remembered, is not lost. */
+/* The chain of three whole copies, when two of them die one after the other: what was answered, or remembered, is
+ * not lost. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -77,8 +78,8 @@ static void middle_is_declared_dead(void)
         world_commit(i, &middle_dies, 1);
 }
 
-/* Node 2 takes from its network one event after the other until that has come which changes the word; what is behind it is
- * lost: node 0 dies, and its connections are reset. */
+/* Node 2 takes from its network one event after the other until that has come which changes the word; what is behind it
+ * is lost: node 0 dies, and its connections are reset. */
 static void primary_dies_behind_the_first_that_arrives_again(void)
 {
     struct agent *a = &w.node[2].agent;
@@ -139,7 +140,8 @@ static void test_chain_what_comes_again_is_applied_where_it_was_not(void **state
     assert_int_equal(word_at(2, SEG_TRIPLE, 0, 0), N);
 }
 
-/* The origin's connection breaks and it asks again while the first one waits: the second answer waits as the first one does. */
+/* The origin's connection breaks and it asks again while the first one waits: the second answer waits as the first
+ * one does. */
 static void test_chain_repetition_is_not_answered_before_it_has_arrived_again(void **state)
 {
     (void)state;
@@ -171,8 +173,9 @@ static void test_chain_repetition_is_not_answered_before_it_has_arrived_again(vo
 
 /* ---- out of memory ---- */
 
-/* An accumulate that has taken effect comes once more, over a new connection, and there is no memory to let it wait. Its origin
- * must not be told that it failed: a task gives its step to the next one then, which is taken for a repetition and dropped. */
+/* An accumulate that has taken effect comes once more, over a new connection, and there is no memory to let it wait.
+ * Its origin must not be told that it failed: a task gives its step to the next one then, which is taken for a
+ * repetition and dropped. */
 static void repeat_without_memory(bool frozen)
 {
     const struct view_event elsewhere = {.type = VIEW_RANK_LEFT, .a = 2};

@@ -155,8 +155,8 @@ static void test_direct_way_changes_in_the_middle_of_an_acknowledgement(void **s
     assert_null(rank[0].c.coll.stream[1].head);
 }
 
-/* Rank 1 has taken everything, and its answers are lost. What is known to have arrived of a call, and all before it, is not sent again, be it sent
- * or about to be sent again then; what comes after it is. */
+/* Rank 1 has taken everything, and its answers are lost. What is known to have arrived of a call, and all before it, is
+ * not sent again, be it sent or about to be sent again then; what comes after it is. */
 static void test_direct_what_is_known_to_have_arrived_is_not_sent_again(void **state)
 {
     static uint8_t out[RANKS][100000];
@@ -232,7 +232,8 @@ static void test_direct_what_nobody_waits_for_does_not_stay_in_sockets(void **st
     assert_int_equal(passed, 0);
 }
 
-/* A piece is refused, what follows it is passed over; then it comes, by the other way, and its acknowledgement is faster than the refusal. */
+/* A piece is refused, what follows it is passed over; then it comes, by the other way, and its acknowledgement is
+ * faster than the refusal. */
 static void test_direct_a_refusal_that_is_late_still_brings_what_followed(void **state)
 {
     (void)state;

@@ -73,8 +73,8 @@ static void test_direct_refusal_that_is_lost_is_made_again(void **state)
     get_all(0, LEN);
 }
 
-/* The ring between a rank and its agent ends, and what was in it with it: the rank makes another way to its agent, though it waits for
- * nothing but messages. */
+/* The ring between a rank and its agent ends, and what was in it with it: the rank makes another way to its agent,
+ * though it waits for nothing but messages. */
 static void lose_ring(int r)
 {
     struct tp_ep *ring = rank[r].own;

@@ -49,7 +49,8 @@ static void enter_late(void)
     assert_int_equal(coll_call(rank[1].c.coll.world, &call, NULL, &others), KEEL_OK);
 }
 
-/* Who waits in a collective for long has the agent look whether that node lives: now and then, and not at all when it was short. */
+/* Who waits in a collective for long has the agent look whether that node lives: now and then, and not at all when
+ * it was short. */
 static void test_direct_collective_that_waits_asks_whether_the_node_lives(void **state)
 {
     (void)state;
@@ -71,8 +72,8 @@ static void test_direct_collective_that_waits_asks_whether_the_node_lives(void *
     assert_int_equal(checked[0], 0); /* its own agent needs no question */
 }
 
-/* The bytes of a long message to one that is stopped are the caller's again when the call has ended; also of one that is longer
- * than what may be on its way. */
+/* The bytes of a long message to one that is stopped are the caller's again when the call has ended; also of one that
+ * is longer than what may be on its way. */
 static void long_message_to_who_is_stopped(size_t len)
 {
     uint8_t *data = malloc(len), *out = calloc(1, len);

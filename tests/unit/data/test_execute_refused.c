@@ -116,8 +116,8 @@ static void test_execute_unknown_segment_is_sent_back_freed_one_is_an_error(void
     assert_int_equal(rank_ask(writer, 0, q, NULL), KEEL_ERR_ARG);
 }
 
-/* Whatever allocation fails: the operation counts once and its origin is told so; or it did not count, and its origin is told
- * that; or the agent says that it cannot go on. */
+/* Whatever allocation fails: the operation counts once and its origin is told so; or it did not count, and its origin
+ * is told that; or the agent says that it cannot go on. */
 static void test_execute_without_memory_nothing_is_half_done(void **state)
 {
     (void)state;

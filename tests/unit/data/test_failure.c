@@ -1,4 +1,5 @@
-/* What a rank is told of nodes, ranks and links: a client on node 3 and its agent, with a detector that this test plays. */
+/* What a rank is told of nodes, ranks and links: a client on node 3 and its agent, with a detector that this test
+ * plays. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,6 @@
-/* Ranks of one node and their messages through the hall: in order and whole, with and without room; who is not reached through it; what a rank that
- * writes nonsense into it does. Nobody's agent does anything here. Rings alone: test_shm. */
+/* Ranks of one node and their messages through the hall: in order and whole, with and without room; who is not reached
+ * through it; what a rank that writes nonsense into it does. Nobody's agent does anything here. Rings alone:
+ * test_shm. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -266,7 +267,8 @@ static void agree_without(int dead)
     }
 }
 
-/* The n-th allocation fails while a process looks at a view, for each n: it takes the view later, and its collectives go on. */
+/* The n-th allocation fails while a process looks at a view, for each n: it takes the view later, and its
+ * collectives go on. */
 static void test_hall_a_view_that_there_is_no_memory_for_is_taken_later(void **state)
 {
     bool failed = true;

@@ -100,7 +100,8 @@ static void test_living_without_memory_one_group_more(void **state)
         living_give_back(number[i]);
 }
 
-/* Another thread gives back and takes the same place all the time: who looks finds its own object or none, never another's. */
+/* Another thread gives back and takes the same place all the time: who looks finds its own object or none, never
+ * another's. */
 static atomic_bool stop;
 static void *_Atomic shown;
 

@@ -1,5 +1,5 @@
-/* How those who wait find out which one of them is stopped: ranks that wait for each other in a row, the first for the second and so on, and agents that
- * answer after a while, in virtual time. */
+/* How those who wait find out which one of them is stopped: ranks that wait for each other in a row, the first for the
+ * second and so on, and agents that answer after a while, in virtual time. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -155,7 +155,8 @@ static void test_marks_packed_pieces_are_marked_and_not_what_lies_between_them(v
     }
 }
 
-/* The agent sees nothing of the write itself: it is marked when the agent is told that all copies have it, before it answers that. */
+/* The agent sees nothing of the write itself: it is marked when the agent is told that all copies have it, before it
+ * answers that. */
 static void test_marks_remote_write_is_marked_when_its_note_ends(void **state)
 {
     (void)state;

@@ -35,7 +35,8 @@ static struct rng rng;
 #define SOME(f) m.f = _Generic(m.f, bool : rng_below(&rng, 2), default : rng_u64(&rng));
 #define SAME(f) assert_true(m.f == d.f);
 
-/* type: of the message; members: of struct msg_NAME, as a list that applies its argument; whole: what the random values are to be after all. */
+/* type: of the message; members: of struct msg_NAME, as a list that applies its argument; whole: what the random
+ * values are to be after all. */
 #define ROUND_TRIP(name, wire_type, path, members, whole)                                                              \
     ROUND_TRIP_OF(name, msg_##name, msg_##name##_decode, wire_type, path, members, whole)
 #define ROUND_TRIP_OF(name, of, decode, wire_type, path, members, whole)                                               \

@@ -84,8 +84,8 @@ static void test_pace_never_stands_still(void **state)
     assert_true(w.pace.window >= PACE_MIN);
 }
 
-/* Agents share their processors with ranks: now a block is acknowledged after 60 us, now after half a millisecond, and it is worked on
- * in 40. With two on their way at a time, a third as many would go through. */
+/* Agents share their processors with ranks: now a block is acknowledged after 60 us, now after half a millisecond, and
+ * it is worked on in 40. With two on their way at a time, a third as many would go through. */
 static void test_pace_is_not_misled_by_processors_that_are_shared(void **state)
 {
     (void)state;

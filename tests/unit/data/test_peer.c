@@ -287,8 +287,8 @@ static void test_peer_message_on_a_broken_connection_is_sent_again(void **state)
     assert_all_arrived();
 }
 
-/* Small ones that were put into the stream between two ticks travel in one message of the transport, large ones in one each;
- * what breaks meanwhile goes out again. */
+/* Small ones that were put into the stream between two ticks travel in one message of the transport, large ones in one
+ * each; what breaks meanwhile goes out again. */
 static void test_peer_messages_of_all_sizes_travel_together(void **state)
 {
     (void)state;

@@ -31,7 +31,8 @@ static void test_repair_put_of_a_dead_writer_in_one_copy_only_is_spread_or_undon
     }
 }
 
-/* A put of a whole word is under way, in one copy; what a dead writer left reaches into that word. The word stays one put's. */
+/* A put of a whole word is under way, in one copy; what a dead writer left reaches into that word. The word stays
+ * one put's. */
 static void test_repair_patch_leaves_no_word_torn(void **state)
 {
     (void)state;
@@ -57,8 +58,8 @@ static void test_repair_patch_leaves_no_word_torn(void **state)
     }
 }
 
-/* The writer's remote write has taken effect inside the provider, and its announcement is not looked at yet, when a view says that
- * the writer is dead. */
+/* The writer's remote write has taken effect inside the provider, and its announcement is not looked at yet, when a
+ * view says that the writer is dead. */
 static void announced_and_not_looked_at(bool prepared)
 {
     const struct view_event e = death_of(3);
@@ -243,7 +244,8 @@ static void test_repair_does_not_begin_before_the_view_is_settled(void **state)
     assert_int_equal(word_at(1, SEG_SHADOW, 0, 24), 7);
 }
 
-/* A view without deaths that is committed in between does not lose what was cut off for a proposal that came to nothing. */
+/* A view without deaths that is committed in between does not lose what was cut off for a proposal that came to
+ * nothing. */
 static void test_repair_doubts_of_a_proposal_that_was_given_up_are_kept(void **state)
 {
     (void)state;
@@ -269,8 +271,8 @@ static void test_repair_events_say_restored_once_all_copies_are_there(void **sta
     assert_null(strstr(w.node[0].said, "redundancy_reduced"));
 }
 
-/* A writer connects again, and the agent hears of that before it looks at what came over the old connection: a write there may
- * have taken effect already. */
+/* A writer connects again, and the agent hears of that before it looks at what came over the old connection: a write
+ * there may have taken effect already. */
 static void test_repair_what_came_before_a_new_connection_is_handled(void **state)
 {
     (void)state;

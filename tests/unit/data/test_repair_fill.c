@@ -152,8 +152,8 @@ static void test_repair_node_that_is_filled_dies_another_is_filled(void **state)
     }
 }
 
-/* Whichever of the three dies, at whatever step of a series of additions: each counts once in every copy that is left, and
- * its origin gets the value before it. */
+/* Whichever of the three dies, at whatever step of a series of additions: each counts once in every copy that is left,
+ * and its origin gets the value before it. */
 static void test_repair_copy_dies_amid_additions_each_counts_once_everywhere(void **state)
 {
     (void)state;
@@ -244,8 +244,8 @@ static void test_repair_shadows_in_one_rack_are_reduced(void **state)
     assert_null(strstr(w.node[0].said, "redundancy_restored"));
 }
 
-/* A segment is being allocated when all copies die. One of those that are left knows of it and calls it lost, the one that begins anew learns of it
- * later: it is not lost, and everywhere the same. */
+/* A segment is being allocated when all copies die. One of those that are left knows of it and calls it lost, the one
+ * that begins anew learns of it later: it is not lost, and everywhere the same. */
 static void test_repair_segment_that_only_one_knew_is_the_same_in_all_copies(void **state)
 {
     (void)state;

@@ -159,7 +159,8 @@ static void test_repair_node_without_memory_declines_a_copy(void **state)
     }
 }
 
-/* The kernel gives memory before it has it: what is not there in the middle of the filling is declined like a whole copy. */
+/* The kernel gives memory before it has it: what is not there in the middle of the filling is declined like a whole
+ * copy. */
 static void test_repair_memory_that_ends_in_the_middle_declines_the_copy(void **state)
 {
     (void)state;
@@ -222,7 +223,8 @@ static void test_repair_copy_without_memory_does_not_count(void **state)
         assert_true(is_direct(SEG_SHADOW, slot));
 }
 
-/* A segment that is allocated when a copy was filled, but is not yet called whole: without memory for it there is no segment. */
+/* A segment that is allocated when a copy was filled, but is not yet called whole: without memory for it there is no
+ * segment. */
 static void test_repair_filled_copy_counts_for_new_segments(void **state)
 {
     (void)state;

@@ -57,8 +57,8 @@ static void test_repair_primary_torn_by_who_lives_is_fetched_before_anybody_read
     torn_primary_is_fetched(2);
 }
 
-/* The primary's copy was announced to be torn under an older generation; the writer repeats its put, at the other copy first, and
- * dies in the middle of it. late: the announcement comes when that generation is over. */
+/* The primary's copy was announced to be torn under an older generation; the writer repeats its put, at the other copy
+ * first, and dies in the middle of it. late: the announcement comes when that generation is over. */
 static void older_announcement_calls_nothing_torn(bool late)
 {
     struct wire old = rank_wire(writer, WIRE_INTENT, SEG_SHADOW, 0, 512);

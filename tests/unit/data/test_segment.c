@@ -51,7 +51,8 @@ static void test_segment_touches_no_memory_for_ranks_that_nobody_talks_to(void *
     free(page);
 }
 
-/* Four ranks on one node: parts whose sum, or whose size in whole cache lines, is beyond 64 bits are not taken for small ones. */
+/* Four ranks on one node: parts whose sum, or whose size in whole cache lines, is beyond 64 bits are not taken for
+ * small ones. */
 static void test_segment_of_parts_beyond_what_can_be_counted_is_made_by_no_agent(void **state)
 {
     (void)state;

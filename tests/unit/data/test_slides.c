@@ -1,4 +1,5 @@
-/* The plan of a view on a grid of nodes: that of the placement library, made of the deaths of a view, and kept while ranks move. */
+/* The plan of a view on a grid of nodes: that of the placement library, made of the deaths of a view, and kept while
+ * ranks move. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -201,7 +202,8 @@ static void test_slides_two_deaths_in_one_view_are_one_plan(void **state)
     }
 }
 
-/* Deaths at any time while ranks of several in a slot move: each lives somewhere, and in the end each slot has its own node. */
+/* Deaths at any time while ranks of several in a slot move: each lives somewhere, and in the end each slot has its
+ * own node. */
 static void test_slides_deaths_while_ranks_move(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* Large puts of several writers, torn in the middle of a word: a copy that a living writer tears must not spoil the other one. */
+/* Large puts of several writers, torn in the middle of a word: a copy that a living writer tears must not spoil the
+ * other one. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -102,9 +103,9 @@ static void add_to_half(uint64_t number)
         world_turn();
 }
 
-/* Two writers that raced for half a word die, and both the primary and the second copy may be torn there. In the other half others add.
- * One addition is on its way to the second copy, which the primary cannot reach, when the view without the writers comes: the
- * third copy, of which the primary wants whole bytes, does not have it. */
+/* Two writers that raced for half a word die, and both the primary and the second copy may be torn there. In the other
+ * half others add. One addition is on its way to the second copy, which the primary cannot reach, when the view without
+ * the writers comes: the third copy, of which the primary wants whole bytes, does not have it. */
 static void test_torn_primary_takes_no_bytes_without_what_it_has_executed(void **state)
 {
     (void)state;

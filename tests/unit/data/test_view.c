@@ -221,7 +221,8 @@ static void test_view_end_by_itself_is_no_loss(void **state)
     view_fini(&v);
 }
 
-/* What a node's death would cost: nothing that is not elsewhere, data of which there is no other whole copy, the job. */
+/* What a node's death would cost: nothing that is not elsewhere, data of which there is no other whole copy, the
+ * job. */
 static void test_view_stake_of_nodes(void **state)
 {
     (void)state;

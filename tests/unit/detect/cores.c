@@ -70,7 +70,8 @@ void cores_off(int node)
     end_process(&cores.c[node], true);
 }
 
-/* ------------------------------------------------------------------------------------------------ what the cores want */
+/* ------------------------------------------------------------------------------------------------ what the cores
+ * want */
 
 static struct core *acts(void *user)
 {

@@ -1,8 +1,9 @@
-/* Membership cores of some nodes in one process, in virtual time: each message takes a tenth of a millisecond, processes may be killed, hosts
- * switched off, single messages lost, single clocks go wrong. tests/sim has the many seeds; this is for what is tried step by step.
+/* Membership cores of some nodes in one process, in virtual time: each message takes a tenth of a millisecond,
+ * processes may be killed, hosts switched off, single messages lost, single clocks go wrong. tests/sim has the many
+ * seeds; this is for what is tried step by step.
  *
- * Checked all the time: who commits an epoch commits what the others did, with the same value; nobody is declared dead who is well; of two
- * that run neither is out of the other's view; a core that has ended does nothing any more. */
+ * Checked all the time: who commits an epoch commits what the others did, with the same value; nobody is declared dead
+ * who is well; of two that run neither is out of the other's view; a core that has ended does nothing any more. */
 #ifndef KEEL_TESTS_UNIT_DETECT_CORES_H
 #define KEEL_TESTS_UNIT_DETECT_CORES_H
 

@@ -68,7 +68,8 @@ static void take_posts(const struct ibv_qp *qp)
     fake.n_posts = kept;
 }
 
-/* ------------------------------------------------------------------------------------------------ posts and completions */
+/* ------------------------------------------------------------------------------------------------ posts and
+ * completions */
 
 static void complete(const struct post *p, enum ibv_wc_status status, uint32_t len)
 {
@@ -127,7 +128,8 @@ static int req_notify_cq(struct ibv_cq *cq, int solicited_only)
     return fake_orders.arming_fails ? EIO : 0;
 }
 
-/* ------------------------------------------------------------------------------------------------ the library's functions */
+/* ------------------------------------------------------------------------------------------------ the library's
+ * functions */
 
 static struct ibv_device **fake_get_device_list(int *n)
 {
@@ -356,7 +358,8 @@ static const char *fake_wc_status_str(enum ibv_wc_status status)
     return status == IBV_WC_WR_FLUSH_ERR ? "flushed" : "failed";
 }
 
-/* ------------------------------------------------------------------------------------------------ what the test says */
+/* ------------------------------------------------------------------------------------------------ what the test
+ * says */
 
 void fake_begin(void)
 {

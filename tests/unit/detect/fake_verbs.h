@@ -1,5 +1,6 @@
-/* A device for the probe over libibverbs, in memory: nothing completes by itself, everything that is made must be destroyed
- * once and in the right order, queue pairs go from state to state as they may. The test says what the device does. */
+/* A device for the probe over libibverbs, in memory: nothing completes by itself, everything that is made must be
+ * destroyed once and in the right order, queue pairs go from state to state as they may. The test says what the
+ * device does. */
 #ifndef KEEL_TESTS_FAKE_VERBS_H
 #define KEEL_TESTS_FAKE_VERBS_H
 

@@ -1,5 +1,5 @@
-/* Clocks that go wrong: stand still, jump forward as after a suspension of the machine, go back. Nobody is doubted to death for it, and what
- * is to be ordered is ordered. The clocks go wrong on one node, whichever, or on all. */
+/* Clocks that go wrong: stand still, jump forward as after a suspension of the machine, go back. Nobody is doubted to
+ * death for it, and what is to be ordered is ordered. The clocks go wrong on one node, whichever, or on all. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -134,8 +134,9 @@ static void test_clock_that_goes_back_kills_nobody(void **state)
     each(goes_back);
 }
 
-/* Just when somebody is in doubt: it is cut off for 145 ms, and a clock jumps at some moment meanwhile. A verdict falls 190 ms after a cut at
- * the earliest; a jump takes off the time to the next tick, up to 30 ms, and 10 for which a tick may be late. */
+/* Just when somebody is in doubt: it is cut off for 145 ms, and a clock jumps at some moment meanwhile. A verdict falls
+ * 190 ms after a cut at the earliest; a jump takes off the time to the next tick, up to 30 ms, and 10 for which a
+ * tick may be late. */
 static void test_clock_that_jumps_in_a_doubt_kills_nobody(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* One core of a job with many members, of which none answers any more, or all answer late: how much it says to how many. */
+/* One core of a job with many members, of which none answers any more, or all answer late: how much it says to how
+ * many. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -300,8 +301,8 @@ static void test_doubts_a_silent_coordinator_is_looked_at(void **state)
     assert_int_equal(reports_to[20], 0);
 }
 
-/* Nodes begin one after the other. The first ones have no time for doubts about the last ones, which need the processor themselves;
- * whoever has to know, for a round, asks. */
+/* Nodes begin one after the other. The first ones have no time for doubts about the last ones, which need the processor
+ * themselves; whoever has to know, for a round, asks. */
 static void test_doubts_who_may_only_be_starting_is_not_doubted(void **state)
 {
     (void)state;

@@ -1,5 +1,6 @@
-/* A node joins, message by message: at each message that is sent its sender ends instead, killed or without power, or the message is lost, or two
- * of this happen; or somebody stands still. Whoever is left, the one that joined among them, is one view. */
+/* A node joins, message by message: at each message that is sent its sender ends instead, killed or without power, or
+ * the message is lost, or two of this happen; or somebody stands still. Whoever is left, the one that joined among
+ * them, is one view. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -184,7 +185,8 @@ static void test_join_a_leader_collects_before_it_proposes_to_who_was_born(void 
     cores_end();
 }
 
-/* Births that are not the next one's, or of somebody else under an id that is taken, come to nothing, and are forgotten. */
+/* Births that are not the next one's, or of somebody else under an id that is taken, come to nothing, and are
+ * forgotten. */
 static void test_join_a_birth_that_is_not_the_next_one_is_void(void **state)
 {
     (void)state;
@@ -249,7 +251,8 @@ static void test_join_without_an_answer_it_ends(void **state)
     cores_end();
 }
 
-/* Ids for which there is room only are no members: of two, one certainly dead, the other one goes on; of three the larger side. */
+/* Ids for which there is room only are no members: of two, one certainly dead, the other one goes on; of three the
+ * larger side. */
 static void two_of_many(struct member_params *p)
 {
     p->n_born = 3;

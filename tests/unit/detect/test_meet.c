@@ -77,7 +77,8 @@ static bool within(const atomic_uint *what, unsigned wanted)
     return *what == wanted;
 }
 
-/* Two are told of under the next id, and both begin: one is born, by all views the same, and the other one ends. Then one more joins. */
+/* Two are told of under the next id, and both begin: one is born, by all views the same, and the other one ends.
+ * Then one more joins. */
 static void test_who_is_known_to_all_is_born_and_no_other(void **state)
 {
     (void)state;

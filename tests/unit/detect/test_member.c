@@ -264,8 +264,8 @@ static void test_member_commit_waits_for_the_slowest_prepare(void **state)
     }
 }
 
-/* The runtime of a member answers a prepare only when a node has acknowledged what it was sent, or is believed dead. The node falls
- * silent after the prepare went out, and others than the member find that out. */
+/* The runtime of a member answers a prepare only when a node has acknowledged what it was sent, or is believed dead.
+ * The node falls silent after the prepare went out, and others than the member find that out. */
 static void test_member_prepare_waits_for_no_node_that_died_since(void **state)
 {
     (void)state;
@@ -334,7 +334,8 @@ static void test_member_check_says_when_the_node_has_answered(void **state)
         assert_int_equal(fakes[i].answered[0], 0); /* nobody asked */
 }
 
-/* A link between nodes that do not read each other. It works for a moment, is still looked at after that, and breaks again: it was never whole. */
+/* A link between nodes that do not read each other. It works for a moment, is still looked at after that, and breaks
+ * again: it was never whole. */
 static void test_member_link_that_works_for_a_moment_stays_broken(void **state)
 {
     struct member_link known[MEMBER_LINKS_MAX];
@@ -606,8 +607,8 @@ static void test_member_that_stood_still_does_not_miss_answers(void **state)
     expect_nothing_said();
 }
 
-/* No link is broken because another was the first to hear it again; still less is it out of reach for as long as it stood
- * still. */
+/* No link is broken because another was the first to hear it again; still less is it out of reach for as long as it
+ * stood still. */
 static void test_member_first_heard_by_another_after_it_stood_still_is_not_out_of_reach(void **state)
 {
     for (seed = 1; seed <= 30; seed++) {

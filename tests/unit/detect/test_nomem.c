@@ -1,5 +1,5 @@
-/* Membership where memory runs out: whichever allocation of a core fails, it goes on as if none had, or ends and says so; the others see
- * one of them that ended, and nothing else. */
+/* Membership where memory runs out: whichever allocation of a core fails, it goes on as if none had, or ends and says
+ * so; the others see one of them that ended, and nothing else. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,7 +10,8 @@
 
 #include "tests/unit/detect/cores.h"
 
-/* The allocator, by the linker: while the code of `poor` runs allocation number `fail` fails, and with `all` each after it, too. */
+/* The allocator, by the linker: while the code of `poor` runs allocation number `fail` fails, and with `all` each
+ * after it, too. */
 // NOLINTBEGIN(bugprone-reserved-identifier): the names are the linker's
 void *__real_malloc(size_t n);
 void *__real_calloc(size_t n, size_t size);
@@ -69,7 +70,8 @@ static void end_all_but_poor(int node, bool off)
         (off ? cores_off : cores_kill)(node);
 }
 
-/* Events, a broken link, questions, the death of a coordinator, of one that is merely silent, of the next coordinator. */
+/* Events, a broken link, questions, the death of a coordinator, of one that is merely silent, of the next
+ * coordinator. */
 static void history_of_few(void)
 {
     cores_pass(200 * MS);

@@ -134,8 +134,8 @@ static void kill_certainly(int node)
             member_refused(fakes[i].m, node, now);
 }
 
-/* Nobody is called silent who may just not have been started yet. Until then no view can be made, for the coordinator is
- * missing, and that is no reason to end. */
+/* Nobody is called silent who may just not have been started yet. Until then no view can be made, for the coordinator
+ * is missing, and that is no reason to end. */
 static void test_startup_coordinator_never_heard_of_is_waited_for(void **state)
 {
     (void)state;

@@ -1,5 +1,6 @@
-/* The agreement message by message: at each message that is sent its sender ends instead, killed or without power, or the message is lost, or
- * two of this happen. What two members have committed is never different, and those who are left, if they are a quorum, are one view. */
+/* The agreement message by message: at each message that is sent its sender ends instead, killed or without power, or
+ * the message is lost, or two of this happen. What two members have committed is never different, and those who are
+ * left, if they are a quorum, are one view. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

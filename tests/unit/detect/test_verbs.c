@@ -1,5 +1,5 @@
-/* The probe over libibverbs with a device that fails: what is told, what goes the other way (false of read and send), what
- * is used again, what is said in the log, and that what was made is destroyed. */
+/* The probe over libibverbs with a device that fails: what is told, what goes the other way (false of read and send),
+ * what is used again, what is said in the log, and that what was made is destroyed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -75,7 +75,8 @@ static int said(const char *what)
     return n;
 }
 
-/* ------------------------------------------------------------------------------------------------ what the helper does */
+/* ------------------------------------------------------------------------------------------------ what the helper
+ * does */
 
 static keel_status open_probe(struct probe_addr *addr)
 {

@@ -1,5 +1,5 @@
-/* Failures in the first three seconds of a job: who may only be starting is one that was never heard of, and no other. Who was heard of is
- * missed at once; and as soon as one view is settled everybody was. */
+/* Failures in the first three seconds of a job: who may only be starting is one that was never heard of, and no other.
+ * Who was heard of is missed at once; and as soon as one view is settled everybody was. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -83,7 +83,8 @@ static void tear_down(struct pm_conn *client)
     assert_int_equal(uv_loop_close(&there) | uv_loop_close(&here), 0);
 }
 
-/* The client has proved itself; the server, which had no processor for longer than its patience, finds that in its socket. */
+/* The client has proved itself; the server, which had no processor for longer than its patience, finds that in its
+ * socket. */
 static void test_conn_proof_that_lies_there_is_read_before_it_is_too_late(void **state)
 {
     (void)state;

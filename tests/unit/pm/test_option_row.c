@@ -1,4 +1,5 @@
-/* Options that a row of a table describes: what is taken goes where the row says; what is not is one line, and the end with 2. */
+/* Options that a row of a table describes: what is taken goes where the row says; what is not is one line, and the
+ * end with 2. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

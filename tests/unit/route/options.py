@@ -357,7 +357,8 @@ def helps():
     refused("simulate", "--out", "x")
     refused("trace", "--load", "1")
     refused("figure", "tree", "--topology", "4tx4t")
-    for name in ("outages", "turn", "load", "latency", "saturation", "connectivity", "deadlock"):  # have loads of their own
+    # have loads of their own
+    for name in ("outages", "turn", "load", "latency", "saturation", "connectivity", "deadlock"):
         refused("figure", name, "--load", 0.1)
     refused("figure", "latency", "--time", 1)
 

@@ -237,7 +237,8 @@ static void arrive(struct bed *b, struct message *m, int at, bool back, uint64_t
     b->most_hops = m->hops > b->most_hops ? m->hops : b->most_hops;
 }
 
-/* Where there is no room left, those of nodes that have passed it on go: it does not come to these again but backwards. */
+/* Where there is no room left, those of nodes that have passed it on go: it does not come to these again but
+ * backwards. */
 static void meet(const struct bed *b, struct message *m, int32_t cable)
 {
     int n = 0;

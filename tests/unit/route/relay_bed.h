@@ -1,8 +1,8 @@
 /* A pure bed for the path policy where nodes are their own routers: 8 to 64 nodes that hand messages on to each other,
- * while a share of the cables is cut at random, one way or both, and flaps. Whoever holds a message tries one hop; the hop
- * is done when its completion came back, else there is silence and the holder tries another way. Nothing but the policy
- * decides. Each node has a view, and may have a clock, of its own. The cables that work both ways always join all nodes
- * that are alive. */
+ * while a share of the cables is cut at random, one way or both, and flaps. Whoever holds a message tries one hop; the
+ * hop is done when its completion came back, else there is silence and the holder tries another way. Nothing but the
+ * policy decides. Each node has a view, and may have a clock, of its own. The cables that work both ways always join
+ * all nodes that are alive. */
 #ifndef KEEL_TESTS_RELAY_BED_H
 #define KEEL_TESTS_RELAY_BED_H
 #include <setjmp.h>
@@ -71,7 +71,8 @@ int bed_broken_cables(const struct bed *b);
 /* Cut a random cable, one way or both, or mend it; not where that takes the nodes apart. */
 void bed_flap_for(struct bed *b, double share);
 void bed_flap(struct bed *b);
-/* A node leaves, or another one takes its number: the nodes hear of that, each at a time of its own up to lag_ns later. */
+/* A node leaves, or another one takes its number: the nodes hear of that, each at a time of its own up to lag_ns
+ * later. */
 void bed_view(struct bed *b, int node, bool alive, uint64_t now);
 /* What a node's clock shows. */
 uint64_t bed_clock(const struct bed *b, int node, uint64_t now);

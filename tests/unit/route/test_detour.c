@@ -306,8 +306,8 @@ static void test_detour_told_faults_are_avoided_and_passed_on_while_they_are_lik
     assert_int_equal(t->s.faults.used, 0);
 }
 
-/* Plans are for the faults that all know, so who asks for all hears of a lasting one for as long as it is remembered; also that
- * it works again, so that no old story makes it broken once more. */
+/* Plans are for the faults that all know, so who asks for all hears of a lasting one for as long as it is remembered;
+ * also that it works again, so that no old story makes it broken once more. */
 static void test_detour_lasting_faults_are_told_for_as_long_as_they_are_remembered(void **state)
 {
     struct fixture *t = *state;

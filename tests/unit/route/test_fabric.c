@@ -192,7 +192,8 @@ static int inside(const struct fabric *f, int32_t via, int32_t from, int32_t to)
     return n;
 }
 
-/* A random router on a shortest way: on the corners of the box but for `inner` dimensions, or a lowest common ancestor. */
+/* A random router on a shortest way: on the corners of the box but for `inner` dimensions, or a lowest common
+ * ancestor. */
 static void test_fabric_between_is_on_a_shortest_way_and_anywhere_on_it(void **state)
 {
     (void)state;

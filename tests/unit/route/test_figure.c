@@ -109,8 +109,8 @@ static void test_figure_has_two_panels_and_no_colour_twice(void **state)
     }
 }
 
-/* Names of categories do not run into each other: two half as long as what lies between them, or at an angle. A panel is
- * 340 pixels wide, a letter 9. */
+/* Names of categories do not run into each other: two half as long as what lies between them, or at an angle. A panel
+ * is 340 pixels wide, a letter 9. */
 static void test_figure_categories_have_room_for_their_names(void **state)
 {
     (void)state;

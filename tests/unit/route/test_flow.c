@@ -1,4 +1,5 @@
-/* Traffic expected and the cheapest ways: prices by hand on a small torus, ways against a search through all of them. */
+/* Traffic expected and the cheapest ways: prices by hand on a small torus, ways against a search through all of
+ * them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -252,8 +253,8 @@ static double cheapest_of_all(const struct fixture *t, int32_t from, int32_t des
     return best;
 }
 
-/* Longer ways where they are cheaper: as cheap as any, but for those with more turns than can be named, and never dearer
- * than the shortest. */
+/* Longer ways where they are cheaper: as cheap as any, but for those with more turns than can be named, and never
+ * dearer than the shortest. */
 static void test_flow_longer_route_is_the_cheapest_of_all(void **state)
 {
     struct fixture *t = *state;
@@ -320,8 +321,8 @@ static void test_flow_longer_ways_wait_less(void **state)
         fail_msg("%g ns a message with longer ways, %g without", cost[1], cost[0]);
 }
 
-/* Where all traffic turns at every hop, so does the cheapest way: more often than a path has room for. What can be named
- * is found, nevertheless, and it is among the shortest. */
+/* Where all traffic turns at every hop, so does the cheapest way: more often than a path has room for. What can be
+ * named is found, nevertheless, and it is among the shortest. */
 static void test_flow_route_of_many_turns_is_one_that_can_be_named(void **state)
 {
     struct fixture *t = *state;

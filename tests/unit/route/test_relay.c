@@ -65,8 +65,8 @@ static void test_relay_delivers_while_what_is_cut_alternates(void **state)
     }
 }
 
-/* Only a line joins the nodes; each other cable works one way, so that a message comes through, and who sent it does not
- * know. */
+/* Only a line joins the nodes; each other cable works one way, so that a message comes through, and who sent it does
+ * not know. */
 static void cut_all_but_a_line(struct bed *b, int one_way)
 {
     for (int a = 0; a < b->nodes; a++)

@@ -1,4 +1,5 @@
-/* What nodes of a running system differ in, on the bed of relay_bed.h: clocks, views, rails, and who is joined to whom. */
+/* What nodes of a running system differ in, on the bed of relay_bed.h: clocks, views, rails, and who is joined to
+ * whom. */
 #include "relay_bed.h"
 
 static struct bed bed;
@@ -90,8 +91,8 @@ static void test_relay_delivers_while_clocks_leap_ahead(void **state)
     }
 }
 
-/* Nodes 0 and 1 leave and come back, with what they knew, and each hears of that at a time of its own: so it happens that
- * one takes a node for alive and the next one does not. */
+/* Nodes 0 and 1 leave and come back, with what they knew, and each hears of that at a time of its own: so it happens
+ * that one takes a node for alive and the next one does not. */
 static void come_and_go(struct bed *b, uint64_t now)
 {
     int node = (int)rng_below(&b->rng, 2);
@@ -150,8 +151,8 @@ static void test_relay_delivers_though_nodes_stand_still(void **state)
 
 enum { EDGES_MAX = ROUTERS_MAX * 8 };
 
-/* A random graph of nodes on one to three rails each: on each rail a tree joins those that are on it, the first rail has
- * them all, and there are as many cables more. returns the number of edges. */
+/* A random graph of nodes on one to three rails each: on each rail a tree joins those that are on it, the first rail
+ * has them all, and there are as many cables more. returns the number of edges. */
 static int random_graph(struct rng *rng, int nodes, struct fabric_edge *edge, int *routers)
 {
     int on_rail[3][NODES_MAX], count[3] = {nodes}, n = 0;

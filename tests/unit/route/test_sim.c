@@ -181,8 +181,8 @@ static void test_sim_mean_distance_on_a_32x32_torus_is_16_hops(void **state)
 }
 
 /* Without waiting a head takes hop_ns per link: one into the network, the hops, one out. */
-/* What more comes in than goes out at a router is for its endpoint: a tenth of what the others send, and its share of the
- * rest; all others send as much as they get, but for that. */
+/* What more comes in than goes out at a router is for its endpoint: a tenth of what the others send, and its share of
+ * the rest; all others send as much as they get, but for that. */
 static void test_sim_hotspot_gets_a_tenth_of_the_messages(void **state)
 {
     (void)state;
@@ -341,8 +341,8 @@ static void test_sim_connected_network_never_drops_a_message(void **state)
     assert_true(starts > 100); /* these are the messages that would have been dropped */
 }
 
-/* Of the two cables of an endpoint on a ring one is out at a time, now this one, now that one, each for as long as a message
- * takes to come around to it: whoever begins again at once, the other way, is always too late. */
+/* Of the two cables of an endpoint on a ring one is out at a time, now this one, now that one, each for as long as a
+ * message takes to come around to it: whoever begins again at once, the other way, is always too late. */
 static void test_sim_message_does_not_keep_step_with_what_flaps(void **state)
 {
     (void)state;
@@ -377,8 +377,8 @@ static void test_sim_message_does_not_keep_step_with_what_flaps(void **state)
     assert_true(starts > 100);
 }
 
-/* Where two cables in five are gone for good, a message may meet more than a hundred of them. One that has forgotten the first ones wanders until
- * it has made all the hops it may. */
+/* Where two cables in five are gone for good, a message may meet more than a hundred of them. One that has forgotten
+ * the first ones wanders until it has made all the hops it may. */
 static void test_sim_message_remembers_each_cable_it_met(void **state)
 {
     (void)state;
@@ -401,8 +401,8 @@ static void test_sim_message_remembers_each_cable_it_met(void **state)
     fabric_fini(&f);
 }
 
-/* Nothing but one way is left between any two routers, and it turns more often than a path has room for: a row after the other,
- * there and back (form 0), or a random tree. */
+/* Nothing but one way is left between any two routers, and it turns more often than a path has room for: a row after
+ * the other, there and back (form 0), or a random tree. */
 static struct outages leave_a_tree(const struct fabric *f, int form)
 {
     struct outages o = {0};
@@ -472,8 +472,8 @@ static void test_sim_short_outages_cost_ft_plus_no_more_than_ft(void **state)
     fabric_fini(&f);
 }
 
-/* A few lasting faults under a high load, once they are known: what ft-plus says of them must not cost more than its ways
- * gain. */
+/* A few lasting faults under a high load, once they are known: what ft-plus says of them must not cost more than its
+ * ways gain. */
 static void test_sim_lasting_faults_under_load_cost_ft_plus_no_more_than_ft(void **state)
 {
     (void)state;
@@ -598,8 +598,8 @@ static void test_sim_failed_links_lose_messages_only_without_fault_tolerance(voi
     fabric_fini(&f);
 }
 
-/* A message's escapes are its own, with or without acknowledgements; theirs are counted apart. No source learns here, and
- * all cables are out from the begin, so that every message meets what it meets. */
+/* A message's escapes are its own, with or without acknowledgements; theirs are counted apart. No source learns here,
+ * and all cables are out from the begin, so that every message meets what it meets. */
 static void test_sim_escapes_of_acknowledgements_are_not_those_of_messages(void **state)
 {
     (void)state;

@@ -154,8 +154,8 @@ static void die(void)
     pass_turn();
 }
 
-/* Every call starts here, with the lock. Returns false if the process is dead or the job over. *half: this is the call in
- * which it dies, and it takes effect. */
+/* Every call starts here, with the lock. Returns false if the process is dead or the job over. *half: this is the call
+ * in which it dies, and it takes effect. */
 static bool call_begin(bool *last)
 {
     pthread_mutex_lock(&model.lock);

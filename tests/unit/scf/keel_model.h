@@ -1,12 +1,14 @@
-/* The public API of Keel for ranks that are threads of one process and take turns: for tests of programs, not a runtime.
+/* The public API of Keel for ranks that are threads of one process and take turns: for tests of programs, not a
+ * runtime.
  *
- * At every call the turn goes to a rank drawn from the seed, so one seed is one interleaving, and calls take effect one by
- * one. A rank can be made to die in its n-th call, before the call's effect, after it, or (a put) half-way; from then on
- * its calls return KEEL_ERR_AGENT_GONE, so that the program under test unwinds and frees its memory. A dead rank can be
- * given a successor, which starts the program again as a restarted rank.
+ * At every call the turn goes to a rank drawn from the seed, so one seed is one interleaving, and calls take effect one
+ * by one. A rank can be made to die in its n-th call, before the call's effect, after it, or (a put) half-way; from
+ * then on its calls return KEEL_ERR_AGENT_GONE, so that the program under test unwinds and frees its memory. A dead
+ * rank can be given a successor, which starts the program again as a restarted rank.
  *
  * Segments and pools live as long as the model: data survives any rank, as with shadow copies. Tasks count once. The
- * rules of the contract that the model can see are checked: same collective on all ranks, deterministic tasks, no hang. */
+ * rules of the contract that the model can see are checked: same collective on all ranks, deterministic tasks, no
+ * hang. */
 #ifndef KEEL_TESTS_SCF_KEEL_MODEL_H
 #define KEEL_TESTS_SCF_KEEL_MODEL_H
 

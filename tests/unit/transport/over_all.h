@@ -1,4 +1,5 @@
-/* What the tests of transport.h's contract have in common: the implementations that connect by address, a pair of ends, and a run over all. */
+/* What the tests of transport.h's contract have in common: the implementations that connect by address, a pair of
+ * ends, and a run over all. */
 #ifndef KEEL_TESTS_UNIT_TRANSPORT_OVER_ALL_H
 #define KEEL_TESTS_UNIT_TRANSPORT_OVER_ALL_H
 

@@ -1,5 +1,5 @@
-/* Nobody sleeps on a transport that has bytes to send and is not told when they can go: one end, a server, arms and then does nothing
- * before its descriptor wakes it; the other takes what comes, over sockets that hold little. */
+/* Nobody sleeps on a transport that has bytes to send and is not told when they can go: one end, a server, arms and
+ * then does nothing before its descriptor wakes it; the other takes what comes, over sockets that hold little. */
 #include "tests/unit/transport/over_all.h"
 
 #include <dirent.h>

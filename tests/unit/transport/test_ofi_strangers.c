@@ -1,5 +1,5 @@
-/* Strangers at the provider's listener: what they do not say, and a transport that closes while they knock: the end of its connections
- * needs steps of the provider, and these must not meet a handshake whose listener is gone. */
+/* Strangers at the provider's listener: what they do not say, and a transport that closes while they knock: the end of
+ * its connections needs steps of the provider, and these must not meet a handshake whose listener is gone. */
 #include "tests/unit/transport/tp_peer.h"
 
 #include <arpa/inet.h>

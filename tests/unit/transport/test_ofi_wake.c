@@ -1,4 +1,5 @@
-/* The provider wakes a sleeper for each completion by a byte through a pair of sockets. Who looks, and arms before it sleeps, needs none. */
+/* The provider wakes a sleeper for each completion by a byte through a pair of sockets. Who looks, and arms before
+ * it sleeps, needs none. */
 #include "tests/unit/transport/tp_peer.h"
 
 #include <dirent.h>

@@ -1,4 +1,5 @@
-/* Connections of a machine whose TCP paces (bbr) do not: in a network namespace of our own, where the machine's own is another. */
+/* Connections of a machine whose TCP paces (bbr) do not: in a network namespace of our own, where the machine's own
+ * is another. */
 #include "tests/unit/transport/tp_peer.h"
 
 #include <dirent.h>

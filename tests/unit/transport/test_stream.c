@@ -1,4 +1,5 @@
-/* Connections over sockets without keys on top: what a poll delivers. The rest of their contract: test_transport, with keys. */
+/* Connections over sockets without keys on top: what a poll delivers. The rest of their contract: test_transport,
+ * with keys. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -53,7 +54,8 @@ static void test_stream_connector_gets_many_messages_of_one_poll(void **state)
     peer_close(&w, &b);
 }
 
-/* A child of a fork has copies of all descriptors: the peer sees the end none the less, and what is given back is not looked at again. */
+/* A child of a fork has copies of all descriptors: the peer sees the end none the less, and what is given back is
+ * not looked at again. */
 static void test_stream_end_of_a_connection_that_a_forks_child_holds(void **state)
 {
     (void)state;

@@ -90,7 +90,8 @@ static void test_transport_burst_to_a_sleeping_receiver_is_kept_and_delivered_in
     pair_close(&p);
 }
 
-/* Who sends only while there is room leaves little in copies, whoever does not look, and has room again when he has looked. */
+/* Who sends only while there is room leaves little in copies, whoever does not look, and has room again when he has
+ * looked. */
 static void test_transport_room_ends_where_bytes_wait(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* The contract of transport.h, where connections begin and end, run against every implementation that connects by address. */
+/* The contract of transport.h, where connections begin and end, run against every implementation that connects by
+ * address. */
 #include "tests/unit/transport/over_all.h"
 
 /* ---- connecting ---- */
