@@ -105,6 +105,10 @@ void plane_move_rank(struct plane *plane, int rank, int node);
 /* What this node's detector knows, one JSON object: probe, coordinator, watches, doubts, links, said (see keelctl(1)).
  * The caller frees it. NULL: out of memory, or not started. */
 char *plane_detection_json(struct plane *plane);
+/* What this node's processes have counted (runtime/base/counters.h): {"agent": {NAME: n, ...}, "ranks": {"RANK": {...},
+ * ...}}, without what is 0. Of a rank all its processes that this node has had count. The caller frees it. NULL: out
+ * of memory, or not started. */
+char *plane_counters_json(struct plane *plane);
 /* keelrun (or keelctl stop) wants the job to end with this code: becomes a view event, everybody gets job_over. */
 void plane_stop_job(struct plane *plane, int code, const char *why);
 /* Compare the copies of all segments (runtime/agent/verify.h); verified follows, with this id. */

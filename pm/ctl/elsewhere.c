@@ -19,6 +19,8 @@ _Noreturn void run_elsewhere(const struct request *r)
     self[len > 0 ? len : 0] = '\0';
     if (r->json)
         argv[n++] = "--json";
+    if (r->counters)
+        argv[n++] = "--counters";
     if (r->detect)
         argv[n++] = "--detect";
     if (r->signal != SIGKILL) {

@@ -70,6 +70,7 @@ json_t *job_status(const struct job_agents *job)
     static const char *const common[] = {"program", "size", "epoch", "alive", "rank_node", "keelrun"};
     for (size_t i = 0; newest && i < sizeof common / sizeof common[0]; i++)
         json_object_set(all, common[i], json_object_get(newest, common[i]));
+    json_object_set_new(all, "counters", counters_of_job(nodes));
     return all;
 }
 

@@ -23,4 +23,8 @@ double real_of(const json_t *object, const char *key);
 const char *text_of(const json_t *object, const char *key);
 /* One line on standard output. */
 void show_json(const json_t *value);
+
+/* counters.c: what all nodes have counted, as plane_counters_json of each (pm/plane.h). */
+json_t *counters_of_job(const json_t *nodes);
+void counters_show(const json_t *counters);
 #endif

@@ -14,7 +14,7 @@
 __attribute__((visibility("default"))) const char *argp_program_version = "keelctl (Keel) " KEEL_VERSION;
 
 /* Options that some verbs take and others refuse. */
-enum { TAKES_JSON = 1, TAKES_DETECT = 2, TAKES_SIGNAL = 4 };
+enum { TAKES_JSON = 1, TAKES_DETECT = 2, TAKES_SIGNAL = 4, TAKES_COUNTERS = 8 };
 
 static const struct verb {
     const char *name, *arguments, *help;
@@ -24,7 +24,7 @@ static const struct verb {
     verb_function *run;
 } verbs[] = {
     {"list", "", "the jobs of this machine", 0, 0, 0, TAKES_JSON, verb_list},
-    {"status", "[JOB]", "nodes, processes, view", 0, 1, 1, TAKES_JSON | TAKES_DETECT, verb_status},
+    {"status", "[JOB]", "nodes, processes, view", 0, 1, 1, TAKES_JSON | TAKES_DETECT | TAKES_COUNTERS, verb_status},
     {"attach", "[JOB]", "recent output, and what follows, until the job ends", 0, 1, 1, 0, verb_attach},
     {"stop", "[JOB]", "end the job (its exit code is 143)", 0, 1, 1, 0, verb_stop},
     {"verify", "[JOB]", "compare the copies of all segments", 0, 1, 1, TAKES_JSON, verb_verify},
@@ -93,6 +93,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     case 'd':
         r->detect = true;
         return 0;
+    case 'c':
+        r->counters = true;
+        return 0;
     case 'H':
         if (arg[0] == '-' || !arg[0])
             pm_quit(2, "--host: %s is not a host", arg);
@@ -119,6 +122,7 @@ static void parse(struct request *r, int argc, char **argv)
     static const struct argp_option options[] = {
         {"json", 'j', NULL, 0, "list, status, verify: one line of JSON", 0},
         {"detect", 'd', NULL, 0, "status: what each node's detector sees, too", 0},
+        {"counters", 'c', NULL, 0, "status: what ranks and agents have counted, too", 0},
         {"host", 'H', "HOST", 0, "do it on that host, by ssh", 0},
         {"signal", 's', "NUMBER", 0, "kill-node: this signal instead of 9 (19 freezes, 18 thaws)", 0},
         {0}};
@@ -162,6 +166,7 @@ static const struct verb *find_verb(const struct request *r)
         pm_quit(2, "wrong number of arguments for %s; see keelctl --help", command);
     check_taken(verb, r->json, TAKES_JSON, "json");
     check_taken(verb, r->detect, TAKES_DETECT, "detect");
+    check_taken(verb, r->counters, TAKES_COUNTERS, "counters");
     check_taken(verb, r->aimed, TAKES_SIGNAL, "signal");
     return verb;
 }

@@ -131,6 +131,8 @@ int verb_status(const struct job_agents *job, const struct request *r)
         if (r->detect)
             show_detection(json_object_get(node, "detection"));
     }
+    if (r->counters)
+        counters_show(json_object_get(status, "counters"));
     if (gathered)
         waits_fini(&waits);
     json_decref(status);

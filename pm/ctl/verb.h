@@ -8,7 +8,7 @@
 enum { ARGS_MAX = 6 };
 
 struct request {
-    bool json, detect, aimed; /* aimed: --signal was given */
+    bool json, detect, counters, aimed; /* aimed: --signal was given */
     int signal;
     const char *host;
     char *words[ARGS_MAX]; /* the verb first */

@@ -43,6 +43,14 @@ static json_t *detection(const struct keeld *a)
     return json ? json : json_null();
 }
 
+static json_t *counted(const struct keeld *a)
+{
+    char *text = a->state == KEELD_RUNNING ? plane_counters_json(a->plane) : NULL;
+    json_t *json = text ? json_loads(text, 0, NULL) : NULL;
+    free(text);
+    return json ? json : json_object();
+}
+
 static json_t *status_json(const struct keeld *a)
 {
     static const char *const states[] = {"joining", "configured", "running", "out", "ending", "over"};
@@ -59,15 +67,15 @@ static json_t *status_json(const struct keeld *a)
     char job[17];
     snprintf(job, sizeof job, "%016llx", (unsigned long long)a->launch.job_id);
     return json_pack(
-        "{s:s, s:i, s:s, s:s, s:i, s:i, s:i, s:b, s:b, s:I, s:o, s:o, s:o, s:i, s:i, s:i, s:o, s:o, s:o, s:o}", "job",
-        job, "node", a->launch.node, "host", a->self_host, "state",
+        "{s:s, s:i, s:s, s:s, s:i, s:i, s:i, s:b, s:b, s:I, s:o, s:o, s:o, s:i, s:i, s:i, s:o, s:o, s:o, s:o, s:o}",
+        "job", job, "node", a->launch.node, "host", a->self_host, "state",
         a->launch.back && a->state < KEELD_RUNNING ? "returning" : states[a->state], "agent_pid", (int)getpid(),
         "stub_pid", (int)a->stub_pid, "launcher_pid", a->job.launcher_pid, "spare", (int)is_spare(a), "keelrun",
         (int)(a->dialogue.conn != NULL), "epoch", (json_int_t)a->view.epoch, "alive", alive, "rank_node",
         a->view.rank_node ? codec_ints(a->view.rank_node, a->job.settings.ranks) : json_array(), "ranks", ranks,
         "nodes", a->job.settings.nodes, "spares", a->job.settings.spares, "size", a->job.settings.ranks, "program",
         codec_text(a->job.argv ? a->job.argv[0] : ""), "detection", detection(a), "waiting", keeld_waits_json(a),
-        "hosts", hosts);
+        "hosts", hosts, "counters", counted(a));
 }
 
 /* ---- guests ---- */

@@ -377,6 +377,7 @@ keel_status agent_init(struct agent *a, const struct agent_config *config)
     struct store_ops store_ops = {a, store_memory, store_memory_free, store_memory_fill};
     keel_status status =
         peers_init(&a->peers, a->self, a->members, a->net, a->job, a->incarnation, a->secret, &peer_ops);
+    a->peers.ways.counts = &a->counts;
     for (int m = a->view.next_id; m < a->members && status == KEEL_OK; m++)
         fence_unborn(a, m);
     if (status == KEEL_OK)

@@ -154,10 +154,11 @@ struct agent {
     struct repairs repairs;
     struct ranks ranks;
     struct segment_book segments;
-    uint64_t now;             /* of this round of the owner's loop */
-    uint64_t acks_at;         /* when to say next for which nodes operations wait */
-    bool broken;              /* agent_break was called */
-    struct event_batch batch; /* what agent_poll works on */
+    uint64_t now;                /* of this round of the owner's loop */
+    uint64_t acks_at;            /* when to say next for which nodes operations wait */
+    struct counter_block counts; /* of the thread that owns this agent */
+    bool broken;                 /* agent_break was called */
+    struct event_batch batch;    /* what agent_poll works on */
 };
 
 struct agent_config {

@@ -280,6 +280,7 @@ static void forward(struct agent *a, const struct target *t, const struct msg_id
                     uint32_t len, int64_t value)
 {
     struct wire f;
+    counter_add(&a->counts, COUNTER_forwards, 1);
     const uint8_t *bytes = t->copy->base + t->request.at.offset;
     if (is_packed(t) && t->g->copies > 1) {
         pack_again(&t->pack, bytes, waiter->bytes);

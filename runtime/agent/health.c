@@ -183,6 +183,7 @@ void health_doubt(struct agent *a, int node, unsigned bits, bool set)
 
 void health_suspect(struct agent *a, int node, bool suspected)
 {
+    counter_add(&a->counts, COUNTER_suspicions, suspected);
     health_doubt(a, node, suspected ? PAGE_DOUBT_SUSPECT : PAGE_DOUBT_SUSPECT | PAGE_DOUBT_AGENT, suspected);
 }
 
@@ -228,12 +229,15 @@ void health_show_rank(struct page_rank *k, const struct view_rank *r)
 
 void health_committed(struct agent *a)
 {
-    bool died = false;
+    uint64_t nodes = 0, ranks = 0;
     for (int m = 0; m < a->members; m++)
-        died = died || a->view.node_death[m].epoch == a->view.epoch;
+        nodes += a->view.node_death[m].epoch == a->view.epoch;
     for (int r = 0; r < a->view.ranks; r++)
-        died = died || a->view.rank[r].death.epoch == a->view.epoch;
-    if (died)
+        ranks += a->view.rank[r].death.epoch == a->view.epoch;
+    counter_add(&a->counts, COUNTER_views, 1);
+    counter_add(&a->counts, COUNTER_node_deaths, nodes);
+    counter_add(&a->counts, COUNTER_rank_deaths, ranks);
+    if (nodes + ranks)
         a->ops.failed(a->ops.user);
 }
 

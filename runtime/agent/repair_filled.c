@@ -51,6 +51,7 @@ static void snap_block(struct agent *a, const struct wire *w, const void *body)
     FAULT_POINT("push.snapshot_block");
     a->repairs.blocks++;
     a->repairs.block_came = true;
+    counter_add(&a->counts, COUNTER_filled_bytes, m.len);
     const struct store_copy *copy = &s->copy[slot];
     if (repair_is_in_range(copy, m.offset, m.len) && store_fill(&a->store, copy, m.offset, body, m.len) != KEEL_OK) {
         store_drop(&a->store, s, slot); /* with a hole in it: what follows finds nothing either */

@@ -126,6 +126,11 @@ void client_attach(struct client *c, struct tp_ep *own);
 void client_fini(struct client *c);
 /* keel_finalize but for the transports. */
 keel_status client_leave(struct client *c);
+/* What is counted under the lock. */
+static inline struct counter_block *client_counts(const struct client *c)
+{
+    return &c->intents->counters.block[COUNTER_LOCKED];
+}
 /* Of which process of the rank this is the end. */
 static inline struct life client_life(const struct client *c)
 {

@@ -46,6 +46,8 @@ bool way_try(struct way *w, const struct ways *kind, const struct tp_addr *to, v
 void way_connected(struct way *w, const struct ways *kind, uint64_t now)
 {
     assert(w->state == WAY_CONNECTING);
+    if (kind->counts)
+        counter_add(kind->counts, COUNTER_connections, 1);
     if (w->told_at)
         kind->tell(kind, w, NULL, now - w->down_since);
     w->down_since = w->told_at = 0;

@@ -13,6 +13,7 @@
 #define KEEL_NET_WAY_H
 
 #include "runtime/base/clock.h"
+#include "runtime/base/counters.h"
 #include "runtime/net/transport.h"
 
 enum { WAY_DIRECT = -1 };
@@ -53,6 +54,7 @@ struct ways {
     /* For way_log: what the log calls the other end, and its number (NULL: the key's node). */
     const char *whose;
     int (*number)(int node);
+    struct counter_block *counts; /* of the thread that drives them: connections; NULL: nobody counts */
 };
 
 #define WAY_PATIENCE_NS (3 * KEEL_NS_PER_S)

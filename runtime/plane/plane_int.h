@@ -8,6 +8,7 @@
  *   hidden.c     and how that one ends, where its script would not tell
  *   memory.c     the memory of copies
  *   waits.c      what the ranks wait for
+ *   counts.c     what the ranks and this agent have counted
  *   start.c      start and end */
 #ifndef KEEL_PLANE_PLANE_INT_H
 #define KEEL_PLANE_PLANE_INT_H
@@ -142,6 +143,7 @@ struct plane {
     struct command *commands, **commands_tail; /* under lock */
     _Atomic int command_waiting;
     struct upcall *upcalls, **upcalls_tail; /* under lock */
+    struct counted *counted;                /* under lock */
 };
 
 /* plane.c */
@@ -206,6 +208,12 @@ void hidden_forget(struct plane *p, struct process *k);
 
 /* waits.c; on the data thread, in each round */
 void waits_look(struct plane *p);
+
+/* counts.c; on the data thread. From `begin` on a process's counts are read, and kept when it has ended. False: no
+ * memory. */
+bool counts_begin(struct plane *p, int rank, const struct counter_page *page);
+void counts_end(struct plane *p, const struct counter_page *page);
+void counts_free(struct plane *p);
 
 /* entry.c; on the data thread */
 /* A control socket that waits for a process to have it; false: there are no descriptors. Also in place of one whose

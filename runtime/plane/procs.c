@@ -230,6 +230,8 @@ static void welcome(struct plane *p, struct process *k, struct life life)
         agent_break(a, "no memory to talk to a rank");
         return;
     }
+    if (!counts_begin(p, life.rank, &k->intents->counters))
+        log_warn("no memory to count what rank %d does", life.rank);
     struct control_welcome w;
     ranks_welcome(a, k->proc, life, ep, k->intents, &w);
     w.secure = p->config.settings->secure;
@@ -382,6 +384,8 @@ void procs_forgotten(void *user, struct proc *proc)
         link = &(*link)->next;
     *link = k->next;
     entry_shut(p, k);
+    if (k->intents)
+        counts_end(p, &k->intents->counters);
     if (k->intents)
         munmap(k->intents, sizeof *k->intents);
     if (k->failure_fd >= 0)

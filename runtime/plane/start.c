@@ -401,6 +401,7 @@ void plane_destroy(struct plane *p)
     }
     helper_destroy(p->helper);
     procs_free(p);
+    counts_free(p);
     free(p->waits);
     free(p->waits_acked);
     queue_free(p);

@@ -19,6 +19,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "runtime/base/counters.h"
 #include "runtime/wire/limits.h"
 #include "runtime/wire/wait.h"
 
@@ -89,5 +90,7 @@ struct intent_page {
     /* Written by the rank's process. Points of its program at which it could have ended since it was released; and the
      * last thing that it does when it ends at one: 1, all that it has begun is complete in all copies. */
     _Atomic uint32_t move_points, moved;
+    /* Written by the rank, each block by one thread at a time; read by the agent whenever somebody asks. */
+    struct counter_page counters;
 };
 #endif

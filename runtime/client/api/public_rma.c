@@ -28,15 +28,51 @@ static inline bool is_direct(void)
     return __builtin_expect(process_client.ready == CLIENT_DIRECT, 1);
 }
 
+/* Those that are no word: a call of their own, so that the one of a word, which is in line, saves no registers. */
+static __attribute__((noinline)) keel_status put_run(keel_segment *segment, int rank, size_t offset, const void *src,
+                                                     size_t len)
+{
+    const struct near *n = &segment->near[rank];
+    words_store_run(near_base(n) + offset, src, len);
+    if (!near_valid(n, &n->put_tag))
+        return rma_put(&process_client, segment, rank, offset, src, len);
+    counters_own(counter_mine, COUNTER_puts_here, 1, len);
+    return KEEL_OK;
+}
+
+static __attribute__((noinline)) keel_status get_far(keel_segment *segment, int rank, size_t offset, void *dst,
+                                                     size_t len)
+{
+    track_touch(dst, len);
+    return rma_get(&process_client, segment, rank, offset, dst, len);
+}
+
+static __attribute__((noinline)) keel_status get_run(keel_segment *segment, int rank, size_t offset, void *dst,
+                                                     size_t len)
+{
+    const struct near *n = &segment->near[rank];
+    words_load_run(dst, near_base(n) + offset, len);
+    if (!near_valid(n, &n->get_tag))
+        return get_far(segment, rank, offset, dst, len);
+    counters_own(counter_mine, COUNTER_gets_here, 1, len);
+    return KEEL_OK;
+}
+
+/* A thread has no block before its first call that is not of this kind. */
 static inline __attribute__((always_inline)) keel_status put(bool ready, keel_segment *segment, int rank, size_t offset,
                                                              const void *src, size_t len)
 {
-    if (__builtin_expect(!bad(ready, segment, rank, offset, len) && src, 1)) {
+    struct counter_block *b = counter_mine;
+    if (__builtin_expect(!bad(ready, segment, rank, offset, len) && src && b, 1)) {
         const struct near *n = &segment->near[rank];
         if (near_valid(n, &n->put_tag)) {
-            words_store(near_base(n) + offset, src, len);
-            if (near_valid(n, &n->put_tag))
+            if (len != 8)
+                return put_run(segment, rank, offset, src, len);
+            memcpy(near_base(n) + offset, src, 8);
+            if (near_valid(n, &n->put_tag)) {
+                counters_own(b, COUNTER_puts_here, 1, 8);
                 return KEEL_OK;
+            }
         }
     }
     return rma_put(&process_client, segment, rank, offset, src, len);
@@ -61,16 +97,20 @@ KEEL_EXPORT ALIGNED keel_status keel_put(keel_segment *segment, int rank, size_t
 static inline __attribute__((always_inline)) keel_status get(bool ready, keel_segment *segment, int rank, size_t offset,
                                                              void *dst, size_t len)
 {
-    if (__builtin_expect(!bad(ready, segment, rank, offset, len) && dst, 1)) {
+    struct counter_block *b = counter_mine;
+    if (__builtin_expect(!bad(ready, segment, rank, offset, len) && dst && b, 1)) {
         const struct near *n = &segment->near[rank];
         if (near_valid(n, &n->get_tag)) {
-            words_load(dst, near_base(n) + offset, len);
-            if (near_valid(n, &n->get_tag))
+            if (len != 8)
+                return get_run(segment, rank, offset, dst, len);
+            memcpy(dst, near_base(n) + offset, 8);
+            if (near_valid(n, &n->get_tag)) {
+                counters_own(b, COUNTER_gets_here, 1, 8);
                 return KEEL_OK;
+            }
         }
     }
-    track_touch(dst, len);
-    return rma_get(&process_client, segment, rank, offset, dst, len);
+    return get_far(segment, rank, offset, dst, len);
 }
 
 keel_status call_get(keel_segment *segment, int rank, size_t offset, void *dst, size_t len)
@@ -99,8 +139,10 @@ put_nb(bool ready, keel_segment *segment, int rank, size_t offset, const void *s
             return status;
         if (near_valid(n, &n->put_tag)) {
             words_store(near_base(n) + offset, src, len);
-            if (near_valid(n, &n->put_tag))
+            if (near_valid(n, &n->put_tag)) {
+                near_counts(&process_client, COUNTER_puts_here, 1, len);
                 return KEEL_OK;
+            }
         }
     }
     return rma_start(&process_client, OP_PUT, segment, rank, offset, src, NULL, len, handle);
@@ -135,8 +177,10 @@ get_nb(bool ready, keel_segment *segment, int rank, size_t offset, void *dst, si
             return status;
         if (near_valid(n, &n->get_tag)) {
             words_load(dst, near_base(n) + offset, len);
-            if (near_valid(n, &n->get_tag))
+            if (near_valid(n, &n->get_tag)) {
+                near_counts(&process_client, COUNTER_gets_here, 1, len);
                 return KEEL_OK;
+            }
         }
     }
     track_touch(dst, len);
@@ -210,8 +254,10 @@ static bool acc_near(keel_segment *segment, int rank, size_t offset, keel_type t
     if (!arith_can_add(type) || n > SIZE_MAX / arith_size(type) || !src || process_client.task_run.open)
         return false;
     uint8_t *at = near_shared(segment, rank, offset, n * arith_size(type), arith_align(type));
-    if (at)
+    if (at) {
         arith_add(type, at, src, n, scale ? scale : arith_one(type), true);
+        near_counts(&process_client, COUNTER_accumulates_here, 1, n * arith_size(type));
+    }
     return at;
 }
 
@@ -247,10 +293,12 @@ keel_status call_rmw(keel_segment *segment, int rank, size_t offset, keel_type t
 
 keel_status call_fetch_add(keel_segment *segment, int rank, size_t offset, int64_t add, int64_t *old)
 {
+    struct counter_block *b = counter_mine;
     uint8_t *at = near_shared(segment, rank, offset, sizeof add, sizeof add);
-    if (!at)
+    if (!at || !b)
         return rma_fetch_add(&process_client, segment, rank, offset, add, old);
-    int64_t before = arith_rmw(ARITH_ADD, sizeof add, at, add, 0);
+    counter_add(b, COUNTER_atomics_here, 1);
+    int64_t before = atomic_fetch_add((_Atomic int64_t *)(void *)at, add);
     if (old)
         *old = before;
     return KEEL_OK;
@@ -259,9 +307,11 @@ keel_status call_fetch_add(keel_segment *segment, int rank, size_t offset, int64
 keel_status call_compare_swap(keel_segment *segment, int rank, size_t offset, int64_t expected, int64_t desired,
                               int64_t *old)
 {
+    struct counter_block *b = counter_mine;
     uint8_t *at = near_shared(segment, rank, offset, sizeof desired, sizeof desired);
-    if (!at)
+    if (!at || !b)
         return rma_compare_swap(&process_client, segment, rank, offset, expected, desired, old);
+    counter_add(b, COUNTER_atomics_here, 1);
     int64_t before = arith_rmw(ARITH_CAS, sizeof desired, at, expected, desired);
     if (old)
         *old = before;

@@ -9,6 +9,7 @@
 
 #include <sodium.h>
 
+#include "runtime/base/counters.h"
 #include "runtime/base/export.h"
 #include "runtime/base/fault.h"
 #include "runtime/base/log.h"
@@ -44,6 +45,7 @@ static void in_child(void)
     process_client.ready = false;
     process_client.left = process_client.leaving = true;
     process_client.lock = unlocked;
+    counters_process(NULL);
     notify_forget();
     living_forget();
     trace_forget();

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "runtime/base/counters.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/env.h"
 #include "runtime/base/fault.h"
@@ -132,6 +133,7 @@ keel_status welcome_accept(const struct control_welcome *w, const int *fds)
         close_transports(net, shm, between);
         return status;
     }
+    counters_process(&process_client.intents->counters);
     process_client.connections.bytewise = w->secure || strcmp(w->provider, "verbs") != 0;
     direct_over(&process_client, between);
     process_client.timeout_ns = env_number("KEEL_TIMEOUT_MS", channel_patience_ms(page)) * KEEL_NS_PER_MS;

@@ -18,6 +18,7 @@ void doubt_give_up(struct op *op)
     if (op->held.notes > 0 || op->held.intent >= 0)
         atomic_store(&c->intents->unequal, c->doubts.behind);
     atomic_store(&c->intents->doubted, c->doubts.behind);
+    counter_add(client_counts(c), COUNTER_doubts, 1);
     c->doubts.untold = true;
     doubt_tell(c);                                 /* else client_progress does it */
     struct near *n = &op->segment->near[op->rank]; /* the fast path waits, too */

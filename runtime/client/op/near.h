@@ -36,4 +36,10 @@ static inline uint8_t *near_base(const struct near *n)
 {
     return atomic_load_explicit(&n->base, memory_order_acquire);
 }
+
+/* They have ended: n of them, of so many bytes; the counter is of those that end here. */
+static inline void near_counts(const struct client *c, enum counter counter, uint64_t n, uint64_t bytes)
+{
+    counters_near(&c->intents->counters, counter, n, bytes);
+}
 #endif

@@ -110,9 +110,27 @@ static void unlink_active(struct op *op)
     op->next = op->prev = NULL;
 }
 
+static void count(const struct op *op)
+{
+    static const enum counter of[][2] = {[OP_PUT] = {COUNTER_puts_away, COUNTER_puts_here},
+                                         [OP_GET] = {COUNTER_gets_away, COUNTER_gets_here},
+                                         [OP_ACC] = {COUNTER_accumulates_away, COUNTER_accumulates_here},
+                                         [OP_RMW] = {COUNTER_atomics_away, COUNTER_atomics_here}};
+    struct counter_block *b = client_counts(op->client);
+    enum counter c = of[op->kind][op->plan.way == PLAN_PLAIN];
+    if (op->kind == OP_RMW)
+        counter_add(b, c, 1);
+    else if (op->packed)
+        counters_own(b, c, op->packed->runs, op->packed->bytes);
+    else
+        counters_own(b, c, 1, op->len);
+}
+
 static void finish(struct op *op, keel_status status)
 {
     struct client *c = op->client;
+    if (status == KEEL_OK)
+        count(op);
     hold_release(op);
     op->finished = true;
     op->status = status;

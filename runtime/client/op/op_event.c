@@ -29,6 +29,8 @@ void op_answered(struct client *c, const struct wire *w, const void *body, size_
         return; /* an answer to what was given up */
     struct op *op = p->op;
     op->out.unanswered--;
+    if (r.status == WIRE_RETRY)
+        counter_add(client_counts(c), COUNTER_retries, 1);
     if (r.status == WIRE_RETRY || (r.status == KEEL_ERR_NOMEM && !op_may_fail_here(op, 1))) {
         if (op_is_once(op))
             piece_unhash(p);

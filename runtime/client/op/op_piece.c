@@ -33,6 +33,8 @@ void piece_hash(struct piece *p)
     p->next = c->ops.by_seq[p->seq % SEQ_SLOTS];
     c->ops.by_seq[p->seq % SEQ_SLOTS] = p;
     c->ops.messages++;
+    counter_add(client_counts(c), COUNTER_requests, 1);
+    counter_most(client_counts(c), COUNTER_requests_most, (uint64_t)c->ops.messages);
 }
 
 struct piece *piece_of(const struct client *c, uint64_t seq)

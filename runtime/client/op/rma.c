@@ -45,6 +45,7 @@ static uint8_t *mapped(keel_segment *s, uint32_t slot, const struct route *route
  * after an operation, when the copy is mapped. Several threads may: all write the same. The lock is not held. */
 void rma_near_update(struct client *c, keel_segment *s, int rank)
 {
+    counters_thread(&c->intents->counters);
     const struct page_rank *r = page_rank(c->page, rank);
     struct near *n = &s->near[rank];
     struct route route;
@@ -385,8 +386,10 @@ keel_status rma_acc_nb(struct client *c, keel_segment *s, int rank, size_t offse
     struct op *op = NULL;
     if (!c->task_run.open && acc_near(c, s, rank)) {
         keel_status status = rma_use_at_once(c, handle);
-        if (status == KEEL_OK)
+        if (status == KEEL_OK) {
             arith_add(type, near_base(&s->near[rank]) + offset, src, n, scale ? scale : arith_one(type), true);
+            near_counts(c, COUNTER_accumulates_here, 1, n * arith_size(type));
+        }
         return status;
     }
     client_lock(c);
@@ -432,6 +435,7 @@ keel_status rma_rmw(struct client *c, keel_segment *s, int rank, size_t offset, 
     if (near_valid(n, &n->add_tag)) { /* unreplicated, on this node: it dies with the node, once or never */
         int64_t a = word_load(compares ? expected : operand, bytes), b = compares ? word_load(operand, bytes) : 0;
         int64_t before = arith_rmw((enum arith_rmw)op, bytes, near_base(n) + offset, a, b);
+        near_counts(c, COUNTER_atomics_here, 1, 0);
         if (old)
             word_store(old, before, bytes);
         return KEEL_OK;

@@ -118,9 +118,10 @@ static void piece_near(const struct call *q, uint8_t *base, const keel_piece *ru
         arith_add(q->type, base + run->offset, run->local, run->len / arith_size(q->type), q->scale, true);
 }
 
-static void rows_near(const struct call *q, uint8_t *base, struct source *source)
+/* Returns how many pieces there were. */
+static uint64_t rows_near(const struct call *q, uint8_t *base, struct source *source)
 {
-    uint64_t place[SHAPE_SIDES], stride[SHAPE_SIDES], n;
+    uint64_t place[SHAPE_SIDES], stride[SHAPE_SIDES], n, runs = 0;
     while ((n = shape_walk_row(&source->walk, place, stride)) > 0) {
         uint8_t *there = base + source->offset + place[SHAPE_GLOBAL];
         uint8_t *here = (uint8_t *)source->local + place[SHAPE_LOCAL];
@@ -128,22 +129,32 @@ static void rows_near(const struct call *q, uint8_t *base, struct source *source
             copy_row(q->kind, there, stride[SHAPE_GLOBAL], here, stride[SHAPE_LOCAL], n, source->run);
         else
             copy_row(q->kind, here, stride[SHAPE_LOCAL], there, stride[SHAPE_GLOBAL], n, source->run);
+        runs += n;
     }
+    return runs;
 }
 
 static bool runs_near(const struct call *q, struct source source)
 {
+    static const enum counter of[] = {
+        [OP_PUT] = COUNTER_puts_here, [OP_GET] = COUNTER_gets_here, [OP_ACC] = COUNTER_accumulates_here};
     const struct near *n = &q->s->near[q->rank];
     const uint64_t *wanted = q->kind == OP_GET ? &n->get_tag : q->kind == OP_PUT ? &n->put_tag : &n->add_tag;
     if (!near_valid(n, wanted) || is_step(q))
         return false;
     uint8_t *base = near_base(n);
-    if (q->kind != OP_ACC && !source.piece)
-        rows_near(q, base, &source);
-    else
-        for (keel_piece run; source_next(&source, &run);)
+    uint64_t runs = 0, bytes = 0;
+    if (q->kind != OP_ACC && !source.piece) {
+        runs = rows_near(q, base, &source);
+        bytes = runs * source.run;
+    } else {
+        for (keel_piece run; source_next(&source, &run); runs++, bytes += run.len)
             piece_near(q, base, &run);
-    return q->kind == OP_ACC || near_valid(n, wanted); /* else all again: nobody knows yet which took effect */
+    }
+    if (q->kind != OP_ACC && !near_valid(n, wanted)) /* all again: nobody knows yet which took effect */
+        return false;
+    near_counts(q->c, of[q->kind], runs, bytes);
+    return true;
 }
 
 /* ---- as operations ---- */

@@ -39,7 +39,7 @@ struct keel_segment {
 };
 
 /* This node's copy of the slot's part, or NULL. *status says why not: KEEL_ERR_DATA_LOST, KEEL_ERR_STATE (not here) or
- * KEEL_IN_PROGRESS (it is being filled; the second call waits for its end). */
+ * KEEL_IN_PROGRESS (it is being filled). */
 uint8_t *segment_map(struct keel_segment *s, int slot, keel_status *status);
 uint8_t *segment_map_whole(struct keel_segment *s, int slot, keel_status *status);
 /* The same of the client's own part, for plain stores: waits until it is the copy that others are made equal to. Before

@@ -132,6 +132,7 @@ void connection_init(struct client *c)
                                         .hello = make_hello,
                                         .user = c,
                                         .tell = tell_way,
+                                        .counts = client_counts(c),
                                         .whose = "node"};
     for (int m = 0; m < (int)c->page->members; m++) {
         c->connections.of[m] = (struct connection){.client = c, .node = m, .rank = -1};

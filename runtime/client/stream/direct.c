@@ -44,6 +44,7 @@ bool direct_init(struct client *c)
                                           .hello = make_hello,
                                           .user = c,
                                           .tell = way_log,
+                                          .counts = client_counts(c),
                                           .whose = "rank",
                                           .number = place_of}};
     c->direct.of = calloc((size_t)c->size, sizeof(struct direct *));

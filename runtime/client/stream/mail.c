@@ -154,6 +154,7 @@ static keel_status send_locked(struct client *c, int rank, uint32_t tag, const v
         c->mail.peer[rank].sent -= s.weight;
         return KEEL_ERR_NOMEM;
     }
+    counter_add(client_counts(c), COUNTER_messages, 1);
     if (!client_wait(c, has_left, &s, &wait))
         return c->fatal;
     return c->coll.broken;

@@ -447,6 +447,16 @@ def test_keelctl_host_asks_there():
         assert job.wait() == 143
 
 
+def test_keelctl_counters_are_shown_when_asked_for():
+    """What they say: tests/multi/pm/counters.py."""
+    with Job(["-n", "2", "--nodes", "2", CRASH, "9", "9", "once", "hold"]) as job:
+        wait_for(lambda: job.stdout() == "here\n", "keel_init")
+        assert "counters of the job" not in said("keelctl", "status", job.id())
+        assert said("keelctl", "status", "--counters", job.id()).count("counters of the job\n") == 1
+        assert subprocess.run([KEELCTL, "stop", job.id()], timeout=HANG_S).returncode == 0
+        assert job.wait() == 143
+
+
 def test_keelctl_detect_shows_what_nodes_see_of_each_other():
     with Job(["-n", "3", "--nodes", "3", "--silence", "20s", "sleep", "10000"]) as job: # a doubt stays one for a while
         job.wait_ranks(3)
