@@ -39,7 +39,7 @@ void agreement_prepare(struct member *m, const struct batch *batch)
     for (int i = 0; i < batch->n && !m->halted; i++) {
         const struct view_event *e = &batch->e[i].event;
         for (int node = batch_next_death(e, -1); node >= 0 && !m->halted; node = batch_next_death(e, node))
-            detector_adopt_death(m, node, (enum member_evidence)e->b, (int)e->c, "declared in a proposal");
+            verdict_adopt(m, node, (enum member_evidence)e->b, (int)e->c, "declared in a proposal");
     }
     if (m->halted)
         return;

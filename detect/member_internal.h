@@ -3,7 +3,10 @@
  *
  *   member.c     entry points, the inner clock, queries
  *   watch.c      heartbeat reads
- *   detector.c   suspects, pings, verdicts
+ *   detector.c   whom to doubt, pings
+ *   target.c     a doubt: its states
+ *   verdicts.c   who is believed dead
+ *   noticed.c    what connections, kernels and witnesses tell
  *   vote.c       votes of others
  *   relays.c     ways around broken links
  *   contact.c    the check of one's own contact

@@ -329,7 +329,7 @@ static bool is_taken(const struct member *m, const struct datagram *msg)
 void report_take(struct member *m, const struct datagram *msg)
 {
     for (int i = 0; i < msg->n_deaths && !m->halted; i++)
-        if (!detector_believe_dead(m, msg->deaths[i].node, msg->deaths[i].evidence, msg->deaths[i].finder, "reported"))
+        if (!verdict_believe(m, msg->deaths[i].node, msg->deaths[i].evidence, msg->deaths[i].finder, "reported"))
             detector_contact(m, 0); /* are we cut off, or the one who reports? */
     for (int i = 0; i < msg->batch.n && !m->halted; i++) {
         const struct batch_entry *e = &msg->batch.e[i];

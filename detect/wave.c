@@ -362,7 +362,7 @@ static bool adopt_left_out(struct member *m, const struct datagram *msg)
     enum member_evidence evidence = msg->flags & DATAGRAM_CERTAIN ? MEMBER_REFUSED : MEMBER_UNREACHABLE;
     for (int k = 0; k < msg->n_left && !m->halted; k++) {
         if (is_live(m, msg->left[k]))
-            detector_adopt_death(m, msg->left[k], evidence, msg->root, "left out of a proposal");
+            verdict_adopt(m, msg->left[k], evidence, msg->root, "left out of a proposal");
     }
     return !m->halted;
 }
