@@ -25,8 +25,7 @@ LISTENER = [sys.executable, "-c", """import os, signal, sys, time
 rank = os.environ["KEEL_RANK"]
 end = []
 def got(number, frame):
-    # print is not for handlers: the next signal may come in the middle
-    os.write(1, b"%s got %d\\n" % (rank.encode(), number))
+    os.write(1, b"%s got %d\\n" % (rank.encode(), number))  # print is not for handlers: the next signal may come in the middle
 for s in range(1, 65):
     if s not in (9, 17, 18, 19, 32, 33) and (s != 15 or os.environ.get("STAYS")):
         signal.signal(s, got)
@@ -38,8 +37,7 @@ while not os.path.exists(os.path.join(os.environ["DIR"], "go")):
 
 class Listeners(Job):
     def __init__(self, ranks=2, options=(), program=None, stays=False, **kw):
-        """stays: its ranks do not end by SIGTERM, whose default comes before what Python does about an earlier
-        signal."""
+        """stays: its ranks do not end by SIGTERM, whose default comes before what Python does about an earlier signal."""
         self.ranks = ranks
         self.place = tempfile.TemporaryDirectory(prefix="keel-test-")
         super().__init__(["-n", str(ranks), "--nodes", str(ranks), *options] + (program or LISTENER), env={"DIR": self.place.name, "STAYS": "1" if stays else ""}, **kw)

@@ -30,8 +30,8 @@ def with_ssh(function):
 
 def test_hosts_run_one_agent_each():
     def check(_, launcher):
-        code, out, err = run(launcher + ["-n", "4", "--hosts", "127.0.1.1,127.0.1.2", "sh", "-c", "echo $KEEL_RANK
-        $KEEL_NODE"]) assert code == 0, err
+        code, out, err = run(launcher + ["-n", "4", "--hosts", "127.0.1.1,127.0.1.2", "sh", "-c", "echo $KEEL_RANK $KEEL_NODE"])
+        assert code == 0, err
         assert sorted(out.splitlines()) == ["0 0", "1 0", "2 1", "3 1"], out
     with_ssh(check)
 

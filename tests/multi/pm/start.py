@@ -1,5 +1,5 @@
-"""Nodes that do not come: a spare takes the place of the first, and the job is one in which nobody is missing. A
-program of ours plays ssh; hosts are names for this machine, of which $DIR/HOST says what becomes of it."""
+"""Nodes that do not come: a spare takes the place of the first, and the job is one in which nobody is missing. A program of ours plays
+ssh; hosts are names for this machine, of which $DIR/HOST says what becomes of it."""
 import os
 import re
 import signal
@@ -13,8 +13,7 @@ from keeltest import Job, alive, run, wait_for
 
 CRASH, MPI_SUM = os.environ["KEEL_CRASH"], os.environ.get("KEEL_MPI_SUM", "")
 
-# broken: it says so and ends; silent: nothing comes; begun: its number in a file of that name, then nothing; slow: when
-# the file "on" is there
+# broken: it says so and ends; silent: nothing comes; begun: its number in a file of that name, then nothing; slow: when the file "on" is there
 FAKE_SSH = """#!/bin/sh
 while [ "${1#-}" != "$1" ]; do shift; done
 host=$1
@@ -53,8 +52,7 @@ class Hosts:
             return int(f.read())
 
     def arguments(self, nodes, spares, *options):
-        return ["--launcher", "ssh", "--launcher-exec", self.path, "--hosts", ",".join(HOSTS[:nodes + spares]),
-        "--spares", str(spares),
+        return ["--launcher", "ssh", "--launcher-exec", self.path, "--hosts", ",".join(HOSTS[:nodes + spares]), "--spares", str(spares),
                 *options]
 
     def __enter__(self):
@@ -94,8 +92,7 @@ def test_host_that_has_no_address_here_is_its_launchers_matter():
         hosts.write(unknown, "broken")
         code, out, err = run(arguments + ["%s,%s" % (unknown, HOSTS[0]), "--spares", "1"] + PLACES)
         assert (code, out) == (0, "0 0 1\n"), (code, out, err)
-        assert err == "keelrun: node 0 (%s) could not be started: ssh: connect to host %s port 22: No route to host; a
-        spare takes its place\n" % (
+        assert err == "keelrun: node 0 (%s) could not be started: ssh: connect to host %s port 22: No route to host; a spare takes its place\n" % (
             unknown, unknown), err
         code, out, err = run(arguments + [unknown] + PLACES)
         assert (code, out) == (1, "") and unknown in err and len(err.splitlines()) == 1, (code, out, err)
@@ -124,8 +121,7 @@ def test_ssh_that_is_killed_again_and_again_is_replaced():
                 time.sleep(0.01)
             assert job.wait() == 0 and killed, job.stderr()
             assert sorted(job.stdout().splitlines()) == ["0 0 2", "1 1 2"], job.stdout()
-            assert len(job.stderr().splitlines()) == 1 and "node 0 (%s) could not be started" % HOSTS[0] in
-            job.stderr(), job.stderr()
+            assert len(job.stderr().splitlines()) == 1 and "node 0 (%s) could not be started" % HOSTS[0] in job.stderr(), job.stderr()
 
 
 def test_ssh_that_is_stopped_before_its_node_joined_is_replaced():
@@ -203,8 +199,7 @@ def test_two_that_do_not_come_take_two_spares():
 
 
 def test_spare_that_takes_a_place_brings_its_rack():
-    """The spare is in the first node's rack: in that one's place it leaves two racks, in the other one's there is
-    one."""
+    """The spare is in the first node's rack: in that one's place it leaves two racks, in the other one's there is one."""
     with tempfile.NamedTemporaryFile("w") as f:
         f.write("%s,%s left\n%s right\n" % (HOSTS[0], HOSTS[2], HOSTS[1]))
         f.flush()

@@ -177,8 +177,7 @@ def by_ssh(how, *options):
         os.chmod(path, 0o755)
         open(calls, "w").close()
         hosts = ",".join("127.0.1.%d" % (k + 1) for k in range(5))
-        result = run(["-n", "5", "--hosts", hosts, "--fan-out", "2", "--launcher", "ssh", "--launcher-exec", path,
-        *options,
+        result = run(["-n", "5", "--hosts", hosts, "--fan-out", "2", "--launcher", "ssh", "--launcher-exec", path, *options,
                       "sh", "-c", "echo $KEEL_NODE"], env={"CALLS": calls, "HOW": how})
         with open(calls) as f:
             return result, f.read().split()
@@ -197,8 +196,7 @@ def test_what_an_agent_cannot_reach_keelrun_starts():
 
 
 def test_host_that_does_not_answer_an_agent_is_started_by_keelrun_after_its_time():
-    for limit in ("3", "30", "250"):  # for the first agents to join, too: on a slow machine nothing is tried in the
-    shortest
+    for limit in ("3", "30", "250"):  # for the first agents to join, too: on a slow machine nothing is tried in the shortest
         (code, out, err), calls = by_ssh("silent", "--start-timeout", limit)
         if code == 0 and calls:
             break
@@ -207,8 +205,7 @@ def test_host_that_does_not_answer_an_agent_is_started_by_keelrun_after_its_time
 
 
 def test_what_a_dead_agent_was_starting_does_not_stay():
-    """The agent whose ssh gets no answer is killed before the start. keelrun, which would find what is left on this
-    machine, stands still."""
+    """The agent whose ssh gets no answer is killed before the start. keelrun, which would find what is left on this machine, stands still."""
     with tempfile.TemporaryDirectory(prefix="keel-test-") as directory:
         path, calls = os.path.join(directory, "ssh"), os.path.join(directory, "calls")
         with open(path, "w") as f:
