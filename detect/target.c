@@ -56,7 +56,6 @@ __attribute__((unused)) static bool move_is_legal(enum target_state from, enum t
     return legal[from] >> to & 1;
 }
 
-/* The only place that changes a state. */
 void target_set_state(struct member *m, struct target *tg, enum target_state to, const char *text)
 {
     enum target_state from = tg->state;
@@ -171,79 +170,110 @@ static bool is_beyond(const struct member *m, const struct target *tg)
            since(m, later(tg->since, tg->indirect_since)) >= m->p.late_ns;
 }
 
-/* The state may change; false: the record is gone or the verdict fell (nothing more to do with it). */
-bool target_judge(struct member *m, struct target *tg)
+/* Time out of reach is time in which some reach it and most do not: of who is reached by nobody, or stands still, it is
+ * none. */
+static void note_majority(const struct member *m, struct target *tg, bool majority)
 {
-    struct detector *d = &m->detector;
-    const struct member_params *p = &m->p;
-    struct watch *w = watch_find(d, tg->node);
-    bool direct = tg->last_direct >= tg->raised && tg->last_direct && since(m, tg->last_direct) < p->late_ns;
-    uint64_t sign = target_sign(m, tg);
-    enum member_why why;
-    bool majority = tg->state >= TARGET_SUSPECT && vote_majority_unreached(m, tg);
-    if (tg->asked && m->now - tg->asked >= later(p->limit_ns, p->answer_ns))
-        tg->asked = 0; /* nobody waits so long */
-    /* Time out of reach is time in which some reach it and most do not: of who is reached by nobody, or stands
-     * still, it is none. */
-    if (!majority || !tg->last_indirect || since(m, tg->last_indirect) >= 4 * p->late_ns ||
+    if (!majority || !tg->last_indirect || since(m, tg->last_indirect) >= 4 * m->p.late_ns ||
         (tg->state == TARGET_SUSPECT && target_host_answers(m, tg)))
         tg->majority_unreached = 0;
     else if (!tg->majority_unreached)
         tg->majority_unreached = m->t;
-    patience_want(m, tg, sign);
-    if (w && w->same >= 3 && since(m, w->last_done) < p->late_ns && patience_is_over(m, tg, w->last_life)) {
-        return !verdict(m, tg, MEMBER_HUNG, "heartbeat stands still");
+}
+
+/* The judgements: one for each state, as target_judge. */
+
+static bool judge_duty(struct member *m, struct target *tg)
+{
+    struct detector *d = &m->detector;
+    if (m->t <= tg->duty_until)
+        return true;
+    *tg = d->targets[--d->n_targets];
+    return false;
+}
+
+static bool judge_check(struct member *m, struct target *tg, bool direct)
+{
+    if (direct) {
+        target_set_state(m, tg, TARGET_ANSWERS, "answers pings");
+    } else if (since(m, tg->since) >= m->p.late_ns / 2) {
+        target_set_state(m, tg, TARGET_SUSPECT, "no answer to pings");
+        detector_check_behind(m);
+        return false; /* the array may have moved; judged again at the next tick */
     }
+    return true;
+}
+
+/* sign: its last one. */
+static bool judge_suspect(struct member *m, struct target *tg, bool direct, bool majority, uint64_t sign)
+{
+    enum member_why why;
+    if (direct) {
+        target_set_state(m, tg, TARGET_ANSWERS, "answers pings");
+    } else if (is_beyond(m, tg)) {
+        target_set_state(m, tg, TARGET_BEYOND, "only others reach it");
+    } else if (majority && vote_is_dark(m, tg) && m->t >= target_host_sign(m, tg) + patience_silent(m, tg, &why)) {
+        return !verdict(m, tg, MEMBER_SILENT, "no answer to reads, direct and indirect pings, nor from its host");
+    } else if (majority && target_host_sign(m, tg) > sign && patience_is_over(m, tg, sign)) {
+        return !verdict(m, tg, MEMBER_HUNG,
+                        target_is_stopped(m, tg) ? "its host says that its agent was stopped, and it is waited for"
+                                                 : "its host answers, it does not, and it is waited for");
+    } else {
+        note_agent(m, tg);
+        patience_tell(m, tg);
+    }
+    return true;
+}
+
+static void judge_answers(struct member *m, struct target *tg, bool direct, const struct watch *w)
+{
+    uint64_t late = m->p.late_ns;
+    if (!direct) {
+        target_set_state(m, tg, TARGET_SUSPECT, "answers pings no more");
+    } else if ((!w || since(m, w->last_life) < late) && since(m, tg->since) >= late && !tg->asked &&
+               !linkmap_is_tried(m, tg->node)) {
+        tg->duty_until = later(tg->duty_until, m->t);
+        target_set_state(m, tg, TARGET_DUTY, NULL);
+    }
+}
+
+static bool judge_beyond(struct member *m, struct target *tg, bool direct)
+{
+    enum member_why why;
+    if (direct)
+        target_set_state(m, tg, TARGET_ANSWERS, "answers pings");
+    else if (since(m, tg->last_indirect) >= m->p.late_ns)
+        target_set_state(m, tg, TARGET_SUSPECT, "nobody reaches it any more");
+    else if (tg->majority_unreached && since(m, tg->majority_unreached) >= 2 * patience_silent(m, tg, &why))
+        return !verdict(m, tg, MEMBER_UNREACHABLE, "a majority of the voters cannot reach it");
+    return true;
+}
+
+bool target_judge(struct member *m, struct target *tg)
+{
+    const struct member_params *p = &m->p;
+    const struct watch *w = watch_find(&m->detector, tg->node);
+    bool direct = tg->last_direct >= tg->raised && tg->last_direct && since(m, tg->last_direct) < p->late_ns;
+    uint64_t sign = target_sign(m, tg);
+    bool majority = tg->state >= TARGET_SUSPECT && vote_majority_unreached(m, tg);
+    if (tg->asked && m->now - tg->asked >= later(p->limit_ns, p->answer_ns))
+        tg->asked = 0; /* nobody waits so long */
+    note_majority(m, tg, majority);
+    patience_want(m, tg, sign);
+    if (w && w->same >= 3 && since(m, w->last_done) < p->late_ns && patience_is_over(m, tg, w->last_life))
+        return !verdict(m, tg, MEMBER_HUNG, "heartbeat stands still");
     switch (tg->state) {
     case TARGET_DUTY:
-        if (m->t > tg->duty_until) {
-            *tg = d->targets[--d->n_targets];
-            return false;
-        }
-        break;
+        return judge_duty(m, tg);
     case TARGET_CHECK:
-        if (direct)
-            target_set_state(m, tg, TARGET_ANSWERS, "answers pings");
-        else if (since(m, tg->since) >= p->late_ns / 2) {
-            target_set_state(m, tg, TARGET_SUSPECT, "no answer to pings");
-            detector_check_behind(m);
-            return false; /* the array may have moved; judged again at the next tick */
-        }
-        break;
+        return judge_check(m, tg, direct);
     case TARGET_SUSPECT:
-        if (direct) {
-            target_set_state(m, tg, TARGET_ANSWERS, "answers pings");
-        } else if (is_beyond(m, tg)) {
-            target_set_state(m, tg, TARGET_BEYOND, "only others reach it");
-        } else if (majority && vote_is_dark(m, tg) && m->t >= target_host_sign(m, tg) + patience_silent(m, tg, &why)) {
-            return !verdict(m, tg, MEMBER_SILENT, "no answer to reads, direct and indirect pings, nor from its host");
-        } else if (majority && target_host_sign(m, tg) > sign && patience_is_over(m, tg, sign)) {
-            return !verdict(m, tg, MEMBER_HUNG,
-                            target_is_stopped(m, tg) ? "its host says that its agent was stopped, and it is waited for"
-                                                     : "its host answers, it does not, and it is waited for");
-        } else {
-            note_agent(m, tg);
-            patience_tell(m, tg);
-        }
-        break;
+        return judge_suspect(m, tg, direct, majority, sign);
     case TARGET_ANSWERS:
-        if (!direct)
-            target_set_state(m, tg, TARGET_SUSPECT, "answers pings no more");
-        else if ((!w || since(m, w->last_life) < p->late_ns) && since(m, tg->since) >= p->late_ns && !tg->asked &&
-                 !linkmap_is_tried(m, tg->node)) {
-            tg->duty_until = later(tg->duty_until, m->t);
-            target_set_state(m, tg, TARGET_DUTY, NULL);
-        }
-        break;
+        judge_answers(m, tg, direct, w);
+        return true;
     case TARGET_BEYOND:
-        if (direct)
-            target_set_state(m, tg, TARGET_ANSWERS, "answers pings");
-        else if (since(m, tg->last_indirect) >= p->late_ns)
-            target_set_state(m, tg, TARGET_SUSPECT, "nobody reaches it any more");
-        else if (tg->majority_unreached && since(m, tg->majority_unreached) >= 2 * patience_silent(m, tg, &why)) {
-            return !verdict(m, tg, MEMBER_UNREACHABLE, "a majority of the voters cannot reach it");
-        }
-        break;
+        return judge_beyond(m, tg, direct);
     }
     return true;
 }

@@ -12,7 +12,7 @@
  *
  * Which step mirrors what:
  *   admissible          quorum_admissible                       detect/quorum.c
- *   believe, adopt      verdict_believe, _adopt_death     detect/detector.c
+ *   believe, adopt      verdict_believe, verdict_adopt          detect/verdicts.c
  *   start_round         wave_start and act                     detect/wave.c
  *   collect             start_collect                           detect/agreement.c
  *   pump                agreement_pump, make_batch              detect/agreement.c
