@@ -20,7 +20,9 @@
  *   reports.c    reports to the coordinator
  *   status.c     what is known, for people
  *   linkmap.c    broken links, told to everybody
- *   wave.c      one phase of a view change: down a tree and back
+ *   wave.c       one phase of a view change: down a tree and back
+ *   wave_root.c  the same, at its root
+ *   wave_send.c  its messages
  *   tree.c       who is where in this tree
  *
  * Inner time. All times here are in `m->t`: the owner's clock minus the time in which the owner was late with its
@@ -36,88 +38,19 @@
 #include "detect/detector.h"
 #include "detect/events.h"
 #include "detect/grow.h"
+#include "detect/join.h"
 #include "detect/ledger.h"
 #include "detect/linkmap.h"
 #include "detect/patience.h"
 #include "detect/relays.h"
+#include "detect/reports.h"
 #include "detect/roster.h"
+#include "detect/tree.h"
+#include "detect/wave.h"
 #include "runtime/base/bitset.h"
 #include "runtime/base/rng.h"
 
 #define NEVER UINT64_MAX
-enum { FANOUT = 8, PIECES_MAX = 32, DIRECT_MAX = 64 };
-
-/* Whom a member passes a message on to: the head of these ids, for all of them. */
-struct piece {
-    int head, end;
-};
-
-/* One phase under way: as root (coordinator), inner node or leaf of the tree. */
-struct wave {
-    enum wave_phase phase;
-    int root, parent;
-    uint64_t ballot, index;
-    uint64_t started;
-    int end;  /* this member's part: the ids from its own up to here, exclusive */
-    int size; /* members of the tree in it, itself included */
-    int n_pieces;
-    struct piece piece[PIECES_MAX];
-    bool self_done, full_sent, answer_root;
-    bool certain;        /* whom the tree leaves out is dead for certain, or declared in this batch */
-    uint64_t child_done; /* bit i: all of piece i is complete */
-    uint64_t value;      /* PREPARE: max so far. ACCEPT, COMMIT: the decision's */
-    struct batch batch;
-    uint64_t best_ballot; /* COLLECT: highest accepted proposal of the subtree, 0: none */
-    struct batch best;
-    uint64_t best_value;
-    int attempts;
-    uint64_t next_resend, rto;
-    struct idset out; /* not in the tree: declared dead before the index, or left out by the root */
-    int n_left, cap_left;
-    /* of these, in ascending order, whom the root left out and does not declare in this batch; at others: those that
-     * it named to them */
-    int *left;
-    uint64_t
-        *acked; /* root: bitset of positions, acked_words long; behind it, of those that said that they are at work: */
-    uint64_t *heard;
-    unsigned acked_words;
-    int direct_at, direct,
-        direct_answers; /* root: the next position to write to directly; those written to last; what came since */
-    uint64_t told_at;   /* root: of deaths, those who have not answered */
-    int copy_from; /* the message that we answer: whose, its number (when it was sent), and when it came (outer time) */
-    uint64_t copy_nonce, copy_at;
-};
-
-/* How long answers take, as seen here, without the time for which they were kept: half of them came sooner. (Not the
- * mean: what a network delays or loses now and then makes nobody slow.) Who repeats a message earlier only adds to
- * what is under way. */
-struct rtt {
-    uint64_t half;
-};
-
-/* What this member has to say to the coordinator. */
-struct report {
-    int to;           /* the coordinator, as believed at the last look */
-    uint64_t heard;   /* its last sign of life, 0: none */
-    uint64_t changed; /* reports with a later number contain all that there is to say */
-    uint64_t since;   /* the first of them */
-    bool taken;       /* one of them was answered so */
-    uint64_t next, rto, hold;
-    uint32_t said;       /* number of the last own event in the last one */
-    uint64_t said_nonce; /* of the last one, and the deaths in it */
-    int said_dead[MEMBER_BATCH_MAX], n_said;
-    int from; /* of the deaths, that the next report begins with */
-    struct rtt rtt;
-};
-
-/* Who joins: what it asks whom. */
-struct joining {
-    bool born; /* no more */
-    int asked;
-    uint64_t since;         /* this one */
-    uint64_t heard, others; /* it, and anybody, said something */
-    uint64_t next, rto;
-};
 
 struct member {
     struct member_params p;
@@ -199,56 +132,4 @@ int topology_targets(const struct member_params *p, const struct idset *gone, in
  * view's lowest id is among those who stay. */
 bool quorum_admissible(int total, int stay, bool certain, bool lowest);
 
-/* join.c */
-bool join_begin(struct member *m);                               /* false: out of memory */
-void join_receive(struct member *m, const struct datagram *msg); /* while we are unborn */
-void join_tick(struct member *m);
-uint64_t join_deadline(const struct member *m);
-void join_stranger(struct member *m, const struct datagram *msg); /* from one that is not born, as far as we know */
-bool join_is_other(const struct member *m, const struct batch *batch); /* it bears somebody else under our id */
-void join_bear(struct member *m, const struct view_event *e);
-
-/* reports.c */
-void rtt_note(struct rtt *rtt, uint64_t took);
-uint64_t rtt_rto(const struct member *m, const struct rtt *rtt,
-                 int hops); /* to the first repetition, and the longest */
-uint64_t rtt_rto_max(const struct member *m, const struct rtt *rtt, int hops);
-uint32_t report_submit(struct member *m, const struct view_event *event); /* 0: no memory, it has ended */
-void report_death(struct member *m, bool own);
-void report_committed(struct member *m);
-void report_heard(struct member *m, int node); /* a sign of life, or of work */
-void report_taken(struct member *m, int node, uint64_t nonce);
-void report_known(struct member *m, int node, uint64_t nonce);
-void report_take(struct member *m, const struct datagram *msg);
-void report_send(struct member *m);
-uint64_t report_deadline(const struct member *m);
-void poll_tick(struct member *m);
-uint64_t poll_deadline(const struct member *m);
-void report_tell_deaths(struct member *m, int to); /* those believed dead and not declared yet */
-
-/* tree.c: of the wave under way. Positions count the members of the tree in this member's part, itself being 0. */
-bool tree_has(const struct member *m, int id);
-int tree_pos(const struct member *m, int id);
-int tree_id(const struct member *m, int pos);
-int tree_levels(const struct wave *r);             /* below this member, at least 1 */
-void tree_mark(struct member *m, int id, int end); /* root: all members from id up to end have answered */
-void tree_split(struct member *m);                 /* makes the pieces */
-bool tree_left_add(struct wave *r, int id);        /* this and the next two: false if there is no memory */
-/* From `left`, in any order. */
-bool tree_make_out(struct member *m, enum wave_phase phase, uint64_t index, const struct batch *batch);
-bool tree_leave_out(struct member *m, enum wave_phase phase, uint64_t index, const struct batch *batch); /* as root */
-/* Of `left`, as many as a message can name: of those in a piece, or of all if there is none. Returns their number. */
-int tree_named(const struct wave *r, const struct piece *piece, const int **first);
-
-/* wave.c */
-void wave_start(struct member *m, enum wave_phase phase, uint64_t index, const struct batch *batch, uint64_t value);
-void wave_join(struct member *m, const struct datagram *msg);
-void wave_ack(struct member *m, const struct datagram *msg);
-void wave_self_done(struct member *m);
-bool wave_everybody(struct member *m);
-void wave_recheck(struct member *m);     /* root: somebody was found dead, or time has passed */
-void wave_tell_deaths(struct member *m); /* root: to those who have not answered a PREPARE */
-void wave_cancel(struct member *m);
-void wave_tick(struct member *m);
-bool wave_waits_for(const struct member *m, int node); /* root: for its answer */
 #endif

@@ -17,7 +17,7 @@
  *   collect             start_collect                           detect/agreement.c
  *   pump                agreement_pump, make_batch              detect/agreement.c
  *   take                take_wave, wave_join, repeat          detect/agreement.c, detect/wave.c
- *   complete            wave_recheck, agreement_wave_complete detect/wave.c, detect/agreement.c
+ *   complete            wave_recheck, agreement_wave_complete detect/wave_root.c, detect/agreement.c
  *   commit              agreement_commit                        detect/ledger.c
  *   fetch               agreement_behind, ledger_send, _take    detect/ledger.c
  *   report              report_send, report_take                detect/reports.c
