@@ -131,6 +131,9 @@ struct helper {
 /* helper.c: bytes from anywhere, not yet trusted */
 void helper_datagram(struct helper *h, const void *data, size_t len, bool by_verbs);
 
+/* helper_ops.c: what the core wants done; user is the helper, to be filled in */
+extern const struct member_ops helper_ops;
+
 /* knock.c: is there a kernel? */
 void knock_start(struct helper *h, int node);
 bool knock_poll(struct helper *h); /* false: nothing was there */
