@@ -2,6 +2,8 @@
  * includes this.
  *
  *   member.c     entry points, the inner clock, queries
+ *   params.c     what a member is told of its job
+ *   message.c    what comes in and goes out
  *   watch.c      heartbeat reads
  *   detector.c   whom to doubt, pings
  *   target.c     a doubt: its states
@@ -91,9 +93,6 @@ void member_halt(struct member *m, const char *reason);
 void member_note(struct member *m, enum member_report_kind kind, int node, enum member_evidence evidence,
                  uint64_t epoch, const char *text);
 void member_note_answer(struct member *m, int node, uint64_t asked);
-/* Fills in the header; goes around a broken link where a relay is known. */
-void member_post(struct member *m, int to, struct datagram *msg);
-void member_post_direct(struct member *m, int to, struct datagram *msg); /* never around */
 static inline bool is_member(const struct member *m, int node)
 {
     return !idset_has(&m->roster.gone, node);
@@ -124,6 +123,14 @@ static inline uint64_t later(uint64_t a, uint64_t b)
 }
 /* Into a set of the core. Without memory the member ends. */
 void member_put(struct member *m, struct idset *set, int node);
+
+/* params.c */
+bool member_params_ok(const struct member_params *p);
+
+/* message.c */
+/* Fills in the header; goes around a broken link where a relay is known. */
+void member_post(struct member *m, int to, struct datagram *msg);
+void member_post_direct(struct member *m, int to, struct datagram *msg); /* never around */
 
 /* topology.c: out receives the nodes that self must read when `gone` are out; at most max. */
 int topology_targets(const struct member_params *p, const struct idset *gone, int *out, int max);

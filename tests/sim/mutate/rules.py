@@ -268,7 +268,7 @@ RULES = [
     rule("J1", "an id is given twice", DETECT + "agreement.c",
          "((int)p->event.a != m->roster.next_id || batch_birth(b))", "(p->event.a == UINT32_MAX || batch_birth(b))"),
     rule("J2", "who joins takes itself for a member", DETECT + "join.c", ".born = m->p.self < m->p.n_born,", ".born = true,"),
-    rule("J2", "who joins is told that it is dead", DETECT + "member.c",
+    rule("J2", "who joins is told that it is dead", DETECT + "message.c",
          "    if (is_unborn(m, msg->src)) {", "    if (is_unborn(m, msg->src) && msg->type == DATAGRAM_TYPES) {"),
     rule("J3", "who joins asks one member only", DETECT + "join.c", "        ask_another(m);\n", "        (void)ask_another;\n"),
     rule("J3", "who joins asks once", DETECT + "join.c", "    j->next = m->t + j->rto;", "    j->next = m->t + NEVER / 4;"),
