@@ -199,7 +199,7 @@ void agreement_wave_complete(struct member *m)
         ag->newborn = false;
         ag->collect_attempts = 0;
         if (everybody)
-            agreement_settle(m, index - 1);
+            ledger_settle(m, index - 1);
         if (had && !m->halted && batch_admissible(m, &batch)) {
             ag->bound = true;
             ag->bound_value = best_value;
@@ -207,7 +207,7 @@ void agreement_wave_complete(struct member *m)
         } else if (had && !m->halted) { /* begun by a quorum that is not ours: collect again, later */
             ag->leading = false;
             ag->next_collect = m->t + m->p.rto_max_ns;
-            detector_no_quorum(m);
+            contact_no_quorum(m);
         }
         break;
     case PHASE_PREPARE:
@@ -216,12 +216,12 @@ void agreement_wave_complete(struct member *m)
     case PHASE_ACCEPT:
         wave_start(m, PHASE_COMMIT, index, &batch, value);
         if (everybody) /* but those declared dead by this very commit */
-            agreement_settle(m, index - 1);
+            ledger_settle(m, index - 1);
         break;
     case PHASE_COMMIT:
         if (!everybody)
             break;
-        agreement_settle(m, index);
+        ledger_settle(m, index);
         if (!m->halted)
             wave_start(m, PHASE_SETTLE, index, NULL, 0);
         if (is_root(m, PHASE_SETTLE))
@@ -273,11 +273,11 @@ static void take_wave(struct member *m, const struct datagram *msg)
     if (msg->phase == PHASE_COMMIT || msg->phase == PHASE_SETTLE) {
         /* a decision is a fact whatever was promised since */
         if (msg->index > l->epoch + (msg->phase == PHASE_COMMIT))
-            agreement_behind(m, msg->src);
+            ledger_behind(m, msg->src);
         else if (msg->ballot >= ag->promised)
             wave_join(m, msg);
         else if (msg->phase == PHASE_COMMIT && msg->index == l->epoch + 1)
-            agreement_commit(m, &msg->batch, msg->value);
+            ledger_commit(m, &msg->batch, msg->value);
         if (msg->ballot < ag->promised)
             send_nack(m, msg->root);
         return;
@@ -291,7 +291,7 @@ static void take_wave(struct member *m, const struct datagram *msg)
         return;
     }
     if (msg->index > l->epoch + 1) {
-        agreement_behind(m, msg->src);
+        ledger_behind(m, msg->src);
         return;
     }
     if (msg->ballot > ag->promised) {

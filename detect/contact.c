@@ -9,7 +9,7 @@
  * reaches; but the others may have come to the end of the job meanwhile, and then their kernels refuse it as if they
  * had died. */
 
-void detector_note_absence(struct member *m)
+void contact_note_absence(struct member *m)
 {
     struct contact *c = &m->contact;
     uint64_t shortest = m->p.limit_ns < m->p.stopped_ns ? m->p.limit_ns : m->p.stopped_ns;
@@ -38,21 +38,21 @@ static bool may_be_left_out(const struct member *m)
            quorum_admissible(total, left, left == total, idset_has(&m->roster.dead, lowest_member(m)));
 }
 
-bool detector_has_seen(const struct member *m, int node)
+bool contact_has_seen(const struct member *m, int node)
 {
     return m->roster.all_seen || idset_has(&m->roster.seen, node);
 }
 
-void detector_note_seen(struct member *m, int node)
+void contact_note_seen(struct member *m, int node)
 {
     if (!m->roster.all_seen)
         member_put(m, &m->roster.seen, node);
 }
 
-void detector_sign_of_life(struct member *m, int node, uint64_t began)
+void contact_sign_of_life(struct member *m, int node, uint64_t began)
 {
     note_contact(m, began);
-    detector_note_seen(m, node);
+    contact_note_seen(m, node);
     patience_heard(m, node);
     if (m->contact.check.active)
         member_put(m, &m->contact.check.heard, node);
@@ -61,10 +61,10 @@ void detector_sign_of_life(struct member *m, int node, uint64_t began)
         tg->last_direct = m->t;
 }
 
-void detector_sign_of_life_relayed(struct member *m, int node)
+void contact_sign_of_life_relayed(struct member *m, int node)
 {
     note_contact(m, 0);
-    detector_note_seen(m, node);
+    contact_note_seen(m, node);
     patience_heard(m, node);
     if (m->contact.check.active)
         member_put(m, &m->contact.check.heard, node);
@@ -109,7 +109,7 @@ static void tell_cut_off(struct member *m, uint64_t end)
 
 /* Too many are silent: it may be us who are cut off, or the others have all stood still for a moment. Deciding nothing
  * is safe, so there is time to wait and see; if it stays so, we end. */
-void detector_no_quorum(struct member *m)
+void contact_no_quorum(struct member *m)
 {
     struct contact *c = &m->contact;
     if (!c->refused_since || since(m, c->refused_last) > REFUSAL_GAP_NS)
@@ -123,7 +123,7 @@ void detector_no_quorum(struct member *m)
 /* ------------------------------------------------------------------------------------------------ own contact */
 
 /* Pings to everybody until a quorum has answered; if that does not come by `end`, we are the ones cut off. */
-void detector_contact(struct member *m, uint64_t end)
+void contact_find_out(struct member *m, uint64_t end)
 {
     struct detector *d = &m->detector;
     struct contact_check *c = &m->contact.check;
@@ -140,7 +140,7 @@ void detector_contact(struct member *m, uint64_t end)
     member_put(m, &c->heard, m->p.self);
     bool started = d->n_watch == 0;
     for (int i = 0; i < d->n_watch; i++)
-        started |= detector_has_seen(m, d->watch[i].node);
+        started |= contact_has_seen(m, d->watch[i].node);
     if (!started)
         end = later(end, m->created + m->p.startup_ns);
     *c = (struct contact_check){.active = true,

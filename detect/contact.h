@@ -25,16 +25,16 @@ struct contact {
     uint64_t absent_at;                   /* inner time at which that was last so */
 };
 
-void detector_note_absence(struct member *m);
+void contact_note_absence(struct member *m);
 /* began: when the question was asked that this answers, 0: none was, or not known. */
-void detector_sign_of_life(struct member *m, int node, uint64_t began);
-void detector_sign_of_life_relayed(struct member *m, int node);
-void detector_no_quorum(struct member *m);
+void contact_sign_of_life(struct member *m, int node, uint64_t began);
+void contact_sign_of_life_relayed(struct member *m, int node);
+void contact_no_quorum(struct member *m);
 /* Do we hear a quorum? Finds out; if not, we end, some time after `end`. */
-void detector_contact(struct member *m, uint64_t end);
+void contact_find_out(struct member *m, uint64_t end);
 bool contact_stays_admissible(struct member *m, int node, enum member_evidence evidence);
 void contact_host(struct member *m, int node); /* its kernel has answered */
 void contact_tick(struct member *m);
-bool detector_has_seen(const struct member *m, int node);
-void detector_note_seen(struct member *m, int node);
+bool contact_has_seen(const struct member *m, int node);
+void contact_note_seen(struct member *m, int node);
 #endif

@@ -106,7 +106,7 @@ void join_receive(struct member *m, const struct datagram *msg)
     if (m->halted || j->born)
         return;
     if (msg->epoch > m->ledger.epoch)
-        agreement_behind(m, msg->src);
+        ledger_behind(m, msg->src);
     else if (msg->type == DATAGRAM_LOG)
         j->next = m->t; /* it has all: now the birth */
 }
@@ -157,7 +157,7 @@ void join_stranger(struct member *m, const struct datagram *msg)
         ledger_send(m, msg->src, msg->index);
     }
     if (msg->epoch > m->ledger.epoch)
-        agreement_behind(m, msg->src);
+        ledger_behind(m, msg->src);
 }
 
 /* As the view is committed. */

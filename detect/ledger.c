@@ -25,7 +25,7 @@ static bool same_batch(const struct batch *a, const struct batch *b)
     return true;
 }
 
-void agreement_prepare(struct member *m, const struct batch *batch)
+void ledger_prepare(struct member *m, const struct batch *batch)
 {
     if (m->proposal.open && same_batch(&m->proposal.batch, batch))
         return; /* a new coordinator takes up what the old one began: our answer stands */
@@ -48,7 +48,7 @@ void agreement_prepare(struct member *m, const struct batch *batch)
     m->ops.prepare(m->ops.user, m->ledger.epoch + 1, m->proposal.number, events, n);
 }
 
-void agreement_accept(struct member *m, uint64_t ballot, const struct batch *batch, uint64_t value)
+void ledger_accept(struct member *m, uint64_t ballot, const struct batch *batch, uint64_t value)
 {
     m->accepted.any = true;
     m->accepted.ballot = ballot;
@@ -124,7 +124,7 @@ static void declare_dead(struct member *m, const struct view_event *e, int node)
 }
 
 /* Decided. The only place where the epoch moves. */
-void agreement_commit(struct member *m, const struct batch *batch, uint64_t max_value)
+void ledger_commit(struct member *m, const struct batch *batch, uint64_t max_value)
 {
     if (batch_declares(batch, m->p.self)) {
         member_halt(m, "declared dead by the others");
@@ -162,7 +162,7 @@ void agreement_commit(struct member *m, const struct batch *batch, uint64_t max_
     m->ops.commit(m->ops.user, m->ledger.epoch, events, n, max_value);
 }
 
-void agreement_settle(struct member *m, uint64_t epoch)
+void ledger_settle(struct member *m, uint64_t epoch)
 {
     struct ledger *l = &m->ledger;
     if (epoch > l->epoch)
@@ -188,7 +188,7 @@ void ledger_send(struct member *m, int to, uint64_t from)
 }
 
 /* `who` has committed more than we have. */
-void agreement_behind(struct member *m, int who)
+void ledger_behind(struct member *m, int who)
 {
     if (m->t < m->ledger.next_fetch)
         return;
@@ -201,7 +201,7 @@ void ledger_take(struct member *m, const struct datagram *msg)
 {
     if (msg->index != m->ledger.epoch + 1)
         return;
-    agreement_commit(m, &msg->batch, msg->value);
+    ledger_commit(m, &msg->batch, msg->value);
     if (m->halted)
         return;
     m->ledger.next_fetch = 0;

@@ -36,11 +36,11 @@ struct accepted {
 };
 
 void ledger_free(struct ledger *l);
-void agreement_behind(struct member *m, int who);
-void agreement_prepare(struct member *m, const struct batch *batch);
-void agreement_accept(struct member *m, uint64_t ballot, const struct batch *batch, uint64_t value);
-void agreement_commit(struct member *m, const struct batch *batch, uint64_t max_value);
-void agreement_settle(struct member *m, uint64_t epoch);
+void ledger_behind(struct member *m, int who);
+void ledger_prepare(struct member *m, const struct batch *batch);
+void ledger_accept(struct member *m, uint64_t ballot, const struct batch *batch, uint64_t value);
+void ledger_commit(struct member *m, const struct batch *batch, uint64_t max_value);
+void ledger_settle(struct member *m, uint64_t epoch);
 void ledger_send(struct member *m, int to, uint64_t from); /* the log from this epoch on, some of it */
 void ledger_take(struct member *m, const struct datagram *msg);
 #endif

@@ -74,7 +74,7 @@ void member_enter(struct member *m, uint64_t now)
         }
     }
     m->t = t;
-    detector_note_absence(m);
+    contact_note_absence(m);
 }
 
 void member_leave(struct member *m)

@@ -1,5 +1,5 @@
-/* Messages of a member, on their way out and in: addressed, sent around a broken link, passed on, and handed to the part
- * that they are for. */
+/* Messages of a member, out and in: addressed, sent around a broken link, passed on, handed to the part that they are
+ * for. */
 #include "detect/member_internal.h"
 
 static void post(struct member *m, int to, int via, struct datagram *msg)
@@ -60,24 +60,24 @@ static void receive(struct member *m, int from, const struct datagram *msg)
     }
     if (msg->hops) {
         relays_set(&m->relays, msg->src, from);
-        detector_sign_of_life_relayed(m, msg->src);
+        contact_sign_of_life_relayed(m, msg->src);
     } else {
         detector_clear_relay(m, msg->src);
-        detector_sign_of_life(m, msg->src, 0);
+        contact_sign_of_life(m, msg->src, 0);
     }
     detector_note_late(m, msg->src, patience_published(msg->late));
     report_heard(m, msg->src);
     if (msg->epoch > l->epoch && msg->type != DATAGRAM_LOG && msg->type != DATAGRAM_WAVE)
-        agreement_behind(m, msg->src);
+        ledger_behind(m, msg->src);
     agreement_receive(m, msg);
     if (msg->type == DATAGRAM_LINK)
         linkmap_receive(m, msg);
     else
         detector_receive(m, msg);
     if (msg->settled > l->settled && msg->epoch <= l->epoch) /* "by all" is meant of the sender's view */
-        agreement_settle(m, msg->settled);
+        ledger_settle(m, msg->settled);
     if (msg->type == DATAGRAM_LOG && msg->epoch > l->epoch && !m->halted)
-        agreement_behind(m, msg->src);
+        ledger_behind(m, msg->src);
 }
 
 void member_receive(struct member *m, int from, const void *data, size_t len, uint64_t now)

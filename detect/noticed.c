@@ -29,7 +29,7 @@ void member_refused(struct member *m, int node, uint64_t now)
     member_enter(m, now);
     if (!m->halted && is_member(m, node) &&
         !verdict_believe(m, node, MEMBER_REFUSED, m->p.self, "connection refused: no process listens"))
-        detector_no_quorum(m);
+        contact_no_quorum(m);
     member_leave(m);
 }
 

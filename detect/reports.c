@@ -330,7 +330,7 @@ void report_take(struct member *m, const struct datagram *msg)
 {
     for (int i = 0; i < msg->n_deaths && !m->halted; i++)
         if (!verdict_believe(m, msg->deaths[i].node, msg->deaths[i].evidence, msg->deaths[i].finder, "reported"))
-            detector_contact(m, 0); /* are we cut off, or the one who reports? */
+            contact_find_out(m, 0); /* are we cut off, or the one who reports? */
     for (int i = 0; i < msg->batch.n && !m->halted; i++) {
         const struct batch_entry *e = &msg->batch.e[i];
         bool right = e->event.type >= VIEW_EVENT_FIRST || e->event.type == VIEW_NODE_BORN;

@@ -117,7 +117,7 @@ bool target_is_stopped(const struct member *m, const struct target *tg)
 uint64_t target_sign(const struct member *m, const struct target *tg)
 {
     uint64_t sign = later(tg->base, later(tg->last_direct, tg->last_indirect));
-    return detector_has_seen(m, tg->node) ? sign : later(sign, m->created + m->p.startup_ns);
+    return contact_has_seen(m, tg->node) ? sign : later(sign, m->created + m->p.startup_ns);
 }
 
 void target_indirect(const struct member *m, struct target *tg, uint64_t at)
@@ -148,7 +148,7 @@ static bool verdict(struct member *m, const struct target *tg, enum member_evide
         m->detector.verdicts++;
         detector_check_behind(m);
     } else {
-        detector_no_quorum(m);
+        contact_no_quorum(m);
     }
     return m->halted || idset_has(&m->roster.dead, node);
 }

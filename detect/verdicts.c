@@ -1,4 +1,4 @@
-/* Verdicts: nodes that this member believes dead, by what it found itself or by what others report. Never taken back. */
+/* Verdicts: nodes that this member believes dead, by what it found itself or what others report. Never taken back. */
 #include "detect/member_internal.h"
 
 /* Where it is among the deaths, or belongs. */

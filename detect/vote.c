@@ -149,7 +149,7 @@ void vote_take(struct member *m, const struct datagram *msg)
         uint64_t age = (uint64_t)msg->age_us * 1000;
         if (v->vote == VOTE_REACHED && age < m->t) {
             target_indirect(m, tg, m->t - age);
-            detector_note_seen(m, msg->node);
+            contact_note_seen(m, msg->node);
             if (tg->state == TARGET_BEYOND || since(m, tg->last_direct) > m->p.late_ns)
                 relays_set(&m->relays, msg->node, msg->src);
         }

@@ -82,7 +82,7 @@ void member_heartbeat(struct member *m, int node, uint64_t word, uint64_t now)
             w->counter = counter;
             w->last_life = m->t;
             w->same = 0;
-            detector_sign_of_life(m, node, began);
+            contact_sign_of_life(m, node, began);
         } else {
             w->same++;
         }
@@ -92,7 +92,7 @@ void member_heartbeat(struct member *m, int node, uint64_t word, uint64_t now)
 
 uint64_t watch_late_at(const struct member *m, const struct watch *w)
 {
-    bool seen = w->have_counter || detector_has_seen(m, w->node);
+    bool seen = w->have_counter || contact_has_seen(m, w->node);
     uint64_t sign = seen ? w->last_life : later(w->last_life, m->created + m->p.startup_ns);
     return sign + m->p.late_ns;
 }

@@ -116,24 +116,24 @@ static void act(struct member *m)
         wave_self_done(m);
         break;
     case PHASE_PREPARE:
-        agreement_prepare(m, &r->batch);
+        ledger_prepare(m, &r->batch);
         if (m->proposal.prepared)
             wave_self_done(m);
         break;
     case PHASE_ACCEPT:
-        agreement_accept(m, r->ballot, &r->batch, r->value);
+        ledger_accept(m, r->ballot, &r->batch, r->value);
         wave_self_done(m);
         break;
     case PHASE_COMMIT:
         if (r->index == m->ledger.epoch + 1) {
-            agreement_commit(m, &r->batch, r->value);
+            ledger_commit(m, &r->batch, r->value);
             send_to_born(m);
         }
         if (!m->halted)
             wave_self_done(m);
         break;
     case PHASE_SETTLE:
-        agreement_settle(m, r->index);
+        ledger_settle(m, r->index);
         break;
     case PHASE_NONE:
         break;

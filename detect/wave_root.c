@@ -51,7 +51,7 @@ void wave_recheck(struct member *m)
     if (answers_are_a_quorum(m))
         agreement_wave_complete(m);
     else
-        detector_no_quorum(m);
+        contact_no_quorum(m);
 }
 
 bool wave_everybody(struct member *m)

@@ -18,8 +18,8 @@
  *   pump                agreement_pump, make_batch              detect/agreement.c
  *   take                take_wave, wave_join, repeat          detect/agreement.c, detect/wave.c
  *   complete            wave_recheck, agreement_wave_complete detect/wave_root.c, detect/agreement.c
- *   commit              agreement_commit                        detect/ledger.c
- *   fetch               agreement_behind, ledger_send, _take    detect/ledger.c
+ *   commit              ledger_commit                           detect/ledger.c
+ *   fetch               ledger_behind, ledger_send, _take       detect/ledger.c
  *   report              report_send, report_take                detect/reports.c
  *
  * Properties (asserted where the step is made):
@@ -382,7 +382,7 @@ inline refuse(r, ballot)
 
 inline join_proposal(m, r, p, ball, t, c, b, v)
 {
-    /* adopt_left_out, agreement_prepare */
+    /* adopt_left_out, ledger_prepare */
     if
     :: c -> sure[m] = sure[m] | (view[m] & ~t & ~BIT(m) & ~SET(b) & ~dead[m])
     :: else
