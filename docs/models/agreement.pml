@@ -299,7 +299,7 @@ inline pump(i)
 
 /* "All live" have answered, and they are a quorum. */
 #define OUTSIDE(i) (view[i] & ~acked[i])
-#if BREAK == 6 /* one that is not believed dead need not answer: it may be stopped (ADR 0157) */
+#if BREAK == 6 /* one that is not believed dead need not answer: it may be stopped (ADR 0030) */
 #define ALL_ANSWERED(i) (COUNT(tree[i] & ~acked[i] & ~dead[i]) <= 1)
 #else
 #define ALL_ANSWERED(i) ((tree[i] & ~acked[i] & ~dead[i]) == 0)

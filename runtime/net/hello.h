@@ -1,6 +1,6 @@
 /* Connect data of every connection to an agent. mac covers all before it under the job's secret. A sender counts its
  * attempts to reach a node, and the receiver takes each number once, in rising order: a recorded hello opens nothing
- * (docs/adr/0024-attempts-that-count-up.md). */
+ * (docs/adr/0024-hellos-and-sealed-connections.md). */
 #ifndef KEEL_NET_HELLO_H
 #define KEEL_NET_HELLO_H
 

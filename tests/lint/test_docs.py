@@ -32,7 +32,7 @@ PLANTED = [
      "no such file: runtime/agent/gone_*.c"),
     ("a link", behind(TUTORIAL, "[there](gone.md)"), "no such file: link to gone.md"),
     ("a link over two lines", behind(TUTORIAL, "[over\nthere](gone.md)"), "no such file: link to gone.md"),
-    ("a link in a decision", behind("docs/adr/0001-c-and-meson.md", "[x](0000-gone.md)"),
+    ("a link in a decision", behind("docs/adr/0001-c-meson-and-libraries.md", "[x](0000-gone.md)"),
      "no such file: link to 0000-gone.md"),
     ("a heading", behind(TUTORIAL, "[there](fault-model.md#gone)"), "no such heading: link to fault-model.md#gone"),
     ("an option of keelrun", behind(README, "`keelrun -n 4 --gone 3 ./program`"), "keelrun has no option --gone"),

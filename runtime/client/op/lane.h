@@ -3,7 +3,7 @@
  * decides every retry. Pure.
  *
  * Who waits for each operation before the next gets lane 0, and numbers in the order of calls. With several under
- * way the lowest free lane depends on which answers have come (docs/adr/0168-calls-go-through-a-table.md). */
+ * way the lowest free lane depends on which answers have come (docs/adr/0167-handles-and-the-table-of-calls.md). */
 #ifndef KEEL_CLIENT_OP_LANE_H
 #define KEEL_CLIENT_OP_LANE_H
 

@@ -1,4 +1,4 @@
-/* libfabric, opened when the first call is made (docs/adr/0129). Its calls that are not behind an object's table
+/* libfabric, opened when the first call is made (docs/adr/0020). Its calls that are not behind an object's table
  * have their names here. */
 #ifndef KEEL_NET_OFI_FABRIC_H
 #define KEEL_NET_OFI_FABRIC_H

@@ -1,5 +1,5 @@
 /* Authenticated and encrypted connections over another transport (keelrun --secure;
- * docs/adr/0026-sealed-connections.md).
+ * docs/adr/0024-hellos-and-sealed-connections.md).
  *
  * Remote writes and reads become sealed messages here, in pieces of at most 16 KiB, and are carried out by the peer's
  * own poll: the transport below registers no memory, so nobody reaches ours without the connection's keys. A piece
