@@ -1,9 +1,11 @@
 """What the pages name exists: files, options, variables, verbs, limits; links lead somewhere; each decision has its row
-in the index; docs/architecture.md has each folder and each file that starts a thread;
+in the index, and each number that somebody names has its page; words of the code are in the code, and where a page
+says that they are; docs/architecture.md has each folder and each file that starts a thread;
 the index of rules has each rule of tests/sim/mutate.
 Usage: docs.py TOP; prints each offence, exit 1 if there is one. test_docs.py plants offences and sees that each is
 found."""
 import fnmatch
+import functools
 import os
 import re
 import sys
@@ -16,6 +18,8 @@ FOREIGN_FILES = {"program.c", "sum.c", "nbtest.F", "armci/testing"}
 # Options that pages name and other programs have.
 FOREIGN_OPTIONS = {"--mpi", "--no-kill", "--input", "--argv", "--cc", "--cflags", "--cppflags", "--flibs", "--ldflags",
                    "--libs", "--static", "--without-scalapack", "--vex-iropt-register-updates", "--enable-i8"}
+# Pages about programs of others, whose words are not in our code; such words in other pages.
+FOREIGN_WORDS = ("docs/global-arrays.md", "docs/global-arrays-runs.md", "docs/nwchem.md")
 # Folders whose C files run in a job: each has its line in docs/architecture.md, and so has each of their files that
 # starts a thread.
 JOB = ("include", "runtime", "collectives", "detect", "pm", "armci", "sim", "apps")
@@ -34,14 +38,17 @@ NUMBERS = [
 ]
 
 
+texts = {}  # of files that were read
 planted = {}  # page or source: text in its place (test_docs.py)
 
 
 def read(top, path):
     if path in planted:
         return planted[path]
-    with open(os.path.join(top, path), encoding="utf-8", errors="replace") as f:
-        return f.read()
+    if path not in texts:
+        with open(os.path.join(top, path), encoding="utf-8", errors="replace") as f:
+            texts[path] = f.read()
+    return texts[path]
 
 
 def tree(top):
@@ -174,6 +181,47 @@ def check_names(top, files, pages):
             yield "%s: nothing in the code is called %s" % (page, name)
 
 
+@functools.lru_cache(maxsize=None)
+def code_words(text):
+    """Words of a source, and the structs that it has."""
+    return (frozenset(re.findall(r"\w+", text)),
+            frozenset(re.findall(r"\b((?:struct|enum|union) \w+) \{", text)))
+
+
+@functools.lru_cache(maxsize=None)
+def decisions_named(text):
+    return frozenset(re.findall(r"\b(?:ADR\s+\[?|adr/)(\d{4})\b", text))
+
+
+def words_of(text):
+    """The code's words between backticks: names with an underscore that are no part of a path, and structs."""
+    for name in spans(text)[0]:
+        for token in name.split():
+            if "/" not in token and not FILE.match(token.strip("(),;:")):
+                yield from re.findall(r"(?<![\w.-])[a-z][a-z0-9]*(?:_[a-z0-9]+)+(?![\w*<.-])", token)
+
+
+def check_words(top, files, pages):
+    """Names that code had once, and names that are in another file than the page says: `name` (`file`), or
+    `file` (`name`)."""
+    source = {f: read(top, f) for f in files if os.path.splitext(f)[1] in CODE and f != "tests/lint/test_docs.py"}
+    words = set().union(*(code_words(text)[0] for text in source.values()))
+    kinds = set().union(*(code_words(text)[1] for text in source.values()))
+    for page in pages:
+        text = read(top, page)
+        if page not in FOREIGN_WORDS:
+            for word in sorted(set(words_of(text)) - words):
+                yield "%s: nothing in the code is called %s" % (page, word)
+        for kind in sorted(set(re.findall(r"`((?:struct|enum|union) [a-z]\w+)`", text)) - kinds):
+            yield "%s: the code has no %s" % (page, kind)
+        pairs = re.findall(r"`((?:struct |enum )?\w+)`\s+\(`([\w./-]+\.[ch])`", text)
+        pairs += [pair[::-1] for pair in re.findall(r"`([\w./-]+\.[ch])`\s+\(`((?:struct |enum )?\w+)`", text)]
+        for name, path in pairs:
+            there = [source[f] for f in source if f == path or f.endswith("/" + path)]
+            if there and not any(re.search(r"\b%s\b" % name, one) for one in there):
+                yield "%s: %s is not in %s" % (page, name, path)
+
+
 def check_numbers(top):
     for page, pattern, path, name, unit in NUMBERS:
         said = re.search(pattern, read(top, page))
@@ -218,13 +266,25 @@ def check_decisions(top, decisions):
                 yield "docs/adr/README.md: %s is said to be taken in, and is there" % taken
 
 
+def check_decision_numbers(top, files, decisions):
+    """Whoever names a decision by ADR or docs/adr and its number means a page that is there."""
+    there = {os.path.basename(page)[:4] for page in decisions}
+    for f in files:
+        if f in ("CHANGELOG.md", "docs/adr/README.md", "tests/lint/test_docs.py"):
+            continue
+        if os.path.splitext(f)[1] in CODE + (".md",):
+            for number in sorted(decisions_named(read(top, f)) - there):
+                yield "%s: there is no decision %s" % (f, number)
+
+
 def offences(top):
     files = tree(top)
     files += [path for path in planted if path not in files]
     pages, decisions = pages_of(files)
     bad = ["%s: %s" % (page, what) for page in pages + decisions for what in links(top, page, read(top, page))]
     bad += list(check_names(top, files, pages)) + list(check_numbers(top)) + list(check_architecture(top, files))
-    bad += list(check_rules(top))
+    bad += list(check_rules(top)) + list(check_words(top, files, pages))
+    bad += list(check_decision_numbers(top, files, decisions))
     return bad + list(check_decisions(top, decisions)), len(pages), len(decisions)
 
 
