@@ -50,11 +50,18 @@ def begun(job, count):
     wait_for(there, "%d processes to begin" % count)
 
 
+def whole(job):
+    """A shadow survives one node at a time: until there are as many copies as before, or the job is over."""
+    wait_for(lambda: job.process.poll() is not None or job.events("redundancy_restored"), "all copies to be there")
+
+
 def struck(arguments, blows, seconds, draw):
     """blows: (what, number) one after the other. None: it was over before they came."""
     with Job(["--spares", "2", "-n", "4", "--nodes", "4", STENCIL] + arguments) as job:
         begun(job, 4)
-        for what, number in blows:
+        for i, (what, number) in enumerate(blows):
+            if i > 0:
+                whole(job)
             time.sleep(draw.uniform(0, seconds / (len(blows) + 1)))  # a moment, drawn
             if job.process.poll() is not None or job.stdout():
                 break

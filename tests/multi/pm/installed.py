@@ -88,7 +88,7 @@ def expect_ranks(command, ranks=2):
 
 
 def test_cmake_finds_keel():
-    for package, target, source in ("0.1 REQUIRED", "Keel::keel", KEEL), ("REQUIRED COMPONENTS armci", "Keel::armci", ARMCI):
+    for package, target, source in ("0.2 REQUIRED", "Keel::keel", KEEL), ("REQUIRED COMPONENTS armci", "Keel::armci", ARMCI):
         with tempfile.TemporaryDirectory(prefix="keel-cmake-") as directory:
             if "armci" in package and not glob.glob(os.path.join(ROOT, "**/libarmci.so"), recursive=True):
                 continue
