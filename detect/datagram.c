@@ -217,17 +217,38 @@ static void get_deaths(struct cursor *c, int n, struct datagram *m)
     }
 }
 
+static void put_wave(struct cursor *c, const struct datagram *m)
+{
+    put(c, m->phase, 1);
+    put(c, (uint64_t)m->root, 4);
+    put(c, m->ballot, 8);
+    put(c, m->index, 8);
+    put(c, m->value, 8);
+    put(c, m->nonce, 8);
+    put(c, (uint64_t)m->end, 4);
+    if (m->type == DATAGRAM_WAVE)
+        put_left(c, m);
+    else
+        put(c, m->accepted_ballot, 8);
+    put_batch(c, &m->batch);
+}
+
+static void put_head(struct cursor *c, const struct datagram *m)
+{
+    put(c, m->type, 1);
+    put(c, m->flags, 1);
+    put(c, (uint64_t)m->hops, 1);
+    put(c, m->late, 1);
+    put(c, (uint64_t)m->src, 4);
+    put(c, (uint64_t)m->dst, 4);
+    put(c, m->epoch, 8);
+    put(c, m->settled, 8);
+}
+
 size_t datagram_encode(const struct datagram *m, uint8_t out[MEMBER_DATAGRAM_MAX])
 {
     struct cursor c = {.p = out};
-    put(&c, m->type, 1);
-    put(&c, m->flags, 1);
-    put(&c, (uint64_t)m->hops, 1);
-    put(&c, m->late, 1);
-    put(&c, (uint64_t)m->src, 4);
-    put(&c, (uint64_t)m->dst, 4);
-    put(&c, m->epoch, 8);
-    put(&c, m->settled, 8);
+    put_head(&c, m);
     switch (m->type) {
     case DATAGRAM_PING:
     case DATAGRAM_PONG:
@@ -243,18 +264,7 @@ size_t datagram_encode(const struct datagram *m, uint8_t out[MEMBER_DATAGRAM_MAX
         break;
     case DATAGRAM_WAVE:
     case DATAGRAM_ACK:
-        put(&c, m->phase, 1);
-        put(&c, (uint64_t)m->root, 4);
-        put(&c, m->ballot, 8);
-        put(&c, m->index, 8);
-        put(&c, m->value, 8);
-        put(&c, m->nonce, 8);
-        put(&c, (uint64_t)m->end, 4);
-        if (m->type == DATAGRAM_WAVE)
-            put_left(&c, m);
-        else
-            put(&c, m->accepted_ballot, 8);
-        put_batch(&c, &m->batch);
+        put_wave(&c, m);
         break;
     case DATAGRAM_NACK:
         put(&c, m->ballot, 8);
@@ -291,7 +301,7 @@ size_t datagram_encode(const struct datagram *m, uint8_t out[MEMBER_DATAGRAM_MAX
     return (size_t)(c.p - out);
 }
 
-static bool decode_wave(struct cursor *c, int n, struct datagram *m, int *left)
+static bool get_wave(struct cursor *c, int n, struct datagram *m, int *left)
 {
     m->phase = (enum wave_phase)get(c, 1);
     m->root = get_id(c, n);
@@ -311,22 +321,39 @@ static bool decode_wave(struct cursor *c, int n, struct datagram *m, int *left)
     return m->phase > PHASE_NONE && m->phase <= PHASE_SETTLE && (int)(m->ballot & ((1u << BALLOT_BITS) - 1)) < n;
 }
 
+static bool get_head(struct cursor *c, int n, struct datagram *m)
+{
+    uint64_t type = get(c, 1);
+    m->flags = (unsigned)get(c, 1);
+    m->hops = (int)get(c, 1);
+    m->late = (unsigned)get(c, 1);
+    m->src = get_id(c, n);
+    m->dst = get_id(c, n);
+    m->epoch = get(c, 8);
+    m->settled = get(c, 8);
+    if (c->bad || type < DATAGRAM_PING || type >= DATAGRAM_TYPES || m->hops > 1)
+        return false;
+    m->type = (enum datagram_type)type;
+    return true;
+}
+
+static bool get_vote(struct cursor *c, int n, struct datagram *m)
+{
+    m->node = get_id(c, n);
+    if (m->type == DATAGRAM_VOTE_ASK)
+        return true;
+    m->vote = (enum vote_kind)get(c, 1);
+    m->age_us = (uint32_t)get(c, 4);
+    return m->vote <= VOTE_KERNEL;
+}
+
 bool datagram_decode(const void *data, size_t len, int n, struct datagram *m, int left[DATAGRAM_LEFT_MAX])
 {
     struct cursor c = {.r = data, .end = (const uint8_t *)data + len};
     memset(m, 0, offsetof(struct datagram, batch));
     m->batch.n = m->n_deaths = m->n_left = 0;
-    uint64_t type = get(&c, 1);
-    m->flags = (unsigned)get(&c, 1);
-    m->hops = (int)get(&c, 1);
-    m->late = (unsigned)get(&c, 1);
-    m->src = get_id(&c, n);
-    m->dst = get_id(&c, n);
-    m->epoch = get(&c, 8);
-    m->settled = get(&c, 8);
-    if (c.bad || type < DATAGRAM_PING || type >= DATAGRAM_TYPES || m->hops > 1)
+    if (!get_head(&c, n, m))
         return false;
-    m->type = (enum datagram_type)type;
     bool ok = true;
     switch (m->type) {
     case DATAGRAM_PING:
@@ -335,16 +362,11 @@ bool datagram_decode(const void *data, size_t len, int n, struct datagram *m, in
         break;
     case DATAGRAM_VOTE:
     case DATAGRAM_VOTE_ASK:
-        m->node = get_id(&c, n);
-        if (m->type == DATAGRAM_VOTE) {
-            m->vote = (enum vote_kind)get(&c, 1);
-            m->age_us = (uint32_t)get(&c, 4);
-            ok = m->vote <= VOTE_KERNEL;
-        }
+        ok = get_vote(&c, n, m);
         break;
     case DATAGRAM_WAVE:
     case DATAGRAM_ACK:
-        ok = decode_wave(&c, n, m, left);
+        ok = get_wave(&c, n, m, left);
         break;
     case DATAGRAM_NACK:
         m->ballot = get(&c, 8);
