@@ -26,19 +26,14 @@ void dedup_fini(struct dedup *d)
 
 /* ---- operations outside tasks ---- */
 
-static struct life life_known(const struct dedup_origin *o)
-{
-    return life_of((int)o->rank, o->incarnation);
-}
-
 enum dedup_verdict dedup_look(const struct dedup *d, struct life origin, uint32_t lane, uint64_t number,
                               int64_t *result)
 {
     const struct dedup_origin *o = d->origin[origin.rank];
     *result = 0;
-    if (!o || life_is_before(life_known(o), origin))
+    if (!o || o->incarnation < origin.incarnation)
         return DEDUP_NEW;
-    if (life_is_before(origin, life_known(o)))
+    if (origin.incarnation < o->incarnation)
         return DEDUP_ECHO;
     if (lane >= o->lanes || number > o->lane[lane].number)
         return DEDUP_NEW;
@@ -64,7 +59,7 @@ bool dedup_reserve(struct dedup *d, struct life origin, uint32_t lane)
         grown->lanes = lanes;
         d->origin[origin.rank] = o = grown;
     }
-    if (!life_equal(life_known(o), origin)) {
+    if (o->incarnation != origin.incarnation) {
         o->incarnation = origin.incarnation;
         memset(o->lane, 0, o->lanes * sizeof o->lane[0]);
     }

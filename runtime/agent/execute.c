@@ -240,8 +240,8 @@ static int64_t apply(const struct target *t)
     return 0;
 }
 
-static enum dedup_verdict look(const struct agent *a, const struct target *t, const struct msg_identity *id,
-                               int64_t *value)
+static inline enum dedup_verdict look(const struct agent *a, const struct target *t, const struct msg_identity *id,
+                                      int64_t *value)
 {
     const struct dedup *d = &a->dedup[t->copyset];
     *value = 0;
@@ -252,14 +252,14 @@ static enum dedup_verdict look(const struct agent *a, const struct target *t, co
     return dedup_look(d, t->request.origin, id->lane, id->number, value);
 }
 
-static bool reserve(struct dedup *d, struct life origin, const struct msg_identity *id)
+static inline bool reserve(struct dedup *d, struct life origin, const struct msg_identity *id)
 {
     if (id->of_task)
         return dedup_task_reserve(d, id->task, id->round);
     return dedup_reserve(d, origin, id->lane);
 }
 
-static void record(struct dedup *d, struct life origin, const struct msg_identity *id, int64_t value)
+static inline void record(struct dedup *d, struct life origin, const struct msg_identity *id, int64_t value)
 {
     if (id->of_task)
         dedup_task_record(d, id->task, id->round, id->step);
@@ -595,7 +595,10 @@ void execute_request(struct agent *a, struct conn *c, const struct wire *w, cons
         intent(a, c, w);
         return;
     }
-    struct target t = {.conn = c, .w = w, .body = body};
+    struct target t; /* find_target fills in the rest */
+    t.conn = c;
+    t.w = w;
+    t.body = body;
     msg_request_decode(w, &t.request);
     if (!life_equal(t.request.origin, c->life)) {
         refuse_stranger(c, w);
@@ -626,14 +629,14 @@ void execute_request(struct agent *a, struct conn *c, const struct wire *w, cons
 
 /* Its bytes are older than what is here: stored again, they would be all that is left if what follows them never
  * comes. */
-static bool is_known(const struct agent *a, int copyset, const struct msg_forward *f)
+static inline bool is_known(const struct agent *a, int copyset, const struct msg_forward *f)
 {
     return f->again && (int32_t)(f->number - a->forwards[copyset]) <= 0;
 }
 
 /* False: it cannot be remembered. */
-static bool store_forward(struct agent *a, int copyset, const struct store_copy *copy, const struct msg_forward *f,
-                          const void *body, const struct pack *pack)
+static inline bool store_forward(struct agent *a, int copyset, const struct store_copy *copy,
+                                 const struct msg_forward *f, const void *body, const struct pack *pack)
 {
     bool counts = f->operation != WIRE_PUT;
     if (counts && !reserve(&a->dedup[copyset], f->origin, &f->identity))
@@ -652,7 +655,7 @@ static bool store_forward(struct agent *a, int copyset, const struct store_copy 
 }
 
 /* This is the last copy, on the origin's node: all have it. */
-static void answer_origin(const struct agent *a, const struct msg_forward *f)
+static inline void answer_origin(const struct agent *a, const struct msg_forward *f)
 {
     struct conn *c = a->ranks.conn[f->origin.rank];
     struct wire reply;
@@ -661,8 +664,8 @@ static void answer_origin(const struct agent *a, const struct msg_forward *f)
         agent_answer(c, &reply, NULL);
 }
 
-static bool is_forward_in_range(const struct store_copy *copy, const struct msg_forward *f, const void *body,
-                                struct pack *pieces)
+static inline bool is_forward_in_range(const struct store_copy *copy, const struct msg_forward *f, const void *body,
+                                       struct pack *pieces)
 {
     if (!pieces)
         return in_range(copy, f->at.offset, f->len);

@@ -8,8 +8,8 @@
 
 struct life {
     int rank;             /* -1: none */
-    int replica;          /* which of the processes that run the rank at the same time; 0, as one does today */
     uint32_t incarnation; /* 0 at the start, one more with each process that takes over */
+    int replica;          /* which of the processes that run the rank at the same time; 0, as one does today */
 };
 
 /* Of a process that runs no rank. */

@@ -21,6 +21,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include <keel/keel.h>
@@ -79,13 +80,14 @@ struct client_env {
 
 enum client_ready { CLIENT_DIRECT = 1, CLIENT_WRAPPED };
 
+/* What each put and get of the own node looks at comes first, on one line of the cache. */
 struct client {
-    struct client_env env;
     /* False, or how calls are made (calls.h). Other threads may call while one finalizes. */
     _Atomic enum client_ready ready;
     bool leaving,
         left; /* a thread is in keel_finalize; has left: the transports are, or will soon be, gone. Under the lock */
     int rank, size, node;
+    struct client_env env;
     uint32_t incarnation;
     bool restarted, resumed;
     uint64_t job;
@@ -113,6 +115,7 @@ struct client {
     struct directs direct;
     uint64_t signals; /* that have come */
 };
+_Static_assert(offsetof(struct client, node) + sizeof(int) <= 64, "see above");
 
 /* ---- the instance ---- */
 

@@ -27,7 +27,7 @@
 #include "runtime/client/job/welcome.h"
 #include "runtime/client/threads.h"
 
-struct client process_client = {.lock = PTHREAD_MUTEX_INITIALIZER};
+__attribute__((aligned(64))) struct client process_client = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* ---- a fork's child ---- */
 
