@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "runtime/agent/chain.h"
+#include "runtime/agent/execute_int.h"
 #include "runtime/agent/repair.h"
 #include "runtime/agent/strong.h"
 #include "runtime/base/fault.h"
@@ -13,9 +14,6 @@
 #include "runtime/wire/arith.h"
 #include "runtime/wire/forward.h"
 #include "runtime/wire/get.h"
-#include "runtime/wire/intent.h"
-#include "runtime/wire/marks.h"
-#include "runtime/wire/pack.h"
 #include "runtime/wire/put.h"
 #include "runtime/wire/reply.h"
 #include "runtime/wire/rmw.h"
@@ -27,114 +25,6 @@ void execute_reply(struct conn *c, uint64_t seq, int status, int64_t value, cons
                      &reply);
     agent_answer(c, &reply, body);
 }
-
-static void reply_waiter(const struct waiter *w)
-{
-    struct wire reply;
-    msg_reply_encode(&w->reply, &reply);
-    agent_answer(w->conn, &reply, NULL);
-}
-
-/* ---- answers that wait ---- */
-
-/* Answer the waiter's connection when the other copies have what was sent to them. */
-static void reply_when_reached(struct agent *a, struct waiter *waiter)
-{
-    if (chain_reached(a, &waiter->mark)) {
-        reply_waiter(waiter);
-        free(waiter);
-        return;
-    }
-    *a->waiters_tail = waiter;
-    a->waiters_tail = &waiter->next;
-}
-
-static void release(struct agent *a)
-{
-    struct waiter **link = &a->waiters;
-    while (*link) {
-        struct waiter *w = *link;
-        if (chain_reached(a, &w->mark)) {
-            *link = w->next;
-            FAULT_POINT("replica.acknowledged_not_answered");
-            if (!w->answered_there)
-                reply_waiter(w);
-            free(w);
-        } else {
-            link = &w->next;
-        }
-    }
-    a->waiters_tail = link;
-}
-
-void execute_acked(struct agent *a, int node)
-{
-    (void)node;
-    if (!a->recovery.frozen) /* else the commit does it */
-        release(a);
-}
-
-bool execute_drained(const struct agent *a)
-{
-    for (const struct waiter *w = a->waiters; w; w = w->next)
-        if (!chain_reached_living(a, &w->mark))
-            return false;
-    return chain_drained(a);
-}
-
-static bool came_on(void *conn, const struct stashed *s)
-{
-    return s->conn == conn;
-}
-
-void execute_forget(struct agent *a, struct conn *c)
-{
-    for (struct waiter *w = a->waiters; w; w = w->next)
-        if (w->conn == c)
-            w->conn = NULL;
-    strong_forget(&a->strong, c);
-    stash_look(&a->stash, came_on, c);
-}
-
-static void stash(struct agent *a, struct conn *c, const struct wire *w, const void *body)
-{
-    if (!stash_keep(&a->stash, c, w, body)) /* what counts once may have taken effect before: it has not failed */
-        execute_reply(c, w->seq, w->type == WIRE_ACC || w->type == WIRE_RMW ? WIRE_RETRY : KEEL_ERR_NOMEM, 0, NULL, 0);
-}
-
-void execute_freeze(struct agent *a)
-{
-    a->recovery.frozen = true;
-}
-
-void execute_thaw(struct agent *a)
-{
-    a->recovery.frozen = false;
-    release(a);
-    execute_unstash(a);
-}
-
-void execute_unstash(struct agent *a)
-{
-    for (struct stashed *s = stash_take(&a->stash), *next; s; s = next) {
-        next = s->next;
-        execute_request(a, s->conn, &s->wire, s->body);
-        free(s);
-    }
-}
-
-void execute_fini(struct agent *a)
-{
-    for (struct waiter *w = a->waiters, *next; w; w = next) {
-        next = w->next;
-        free(w);
-    }
-    stash_free(&a->stash);
-    free(a->gathered);
-    a->waiters = NULL;
-}
-
-/* ---- requests ---- */
 
 /* What a request is about, found once. */
 struct target {
@@ -153,26 +43,9 @@ static bool is_packed(const struct target *t)
     return t->request.packed;
 }
 
-static bool in_range(const struct store_copy *copy, uint64_t offset, uint64_t len)
-{
-    return len <= copy->bytes && offset <= copy->bytes - len;
-}
-
 static void answer(const struct target *t, int status)
 {
     execute_reply(t->conn, t->request.seq, status, 0, NULL, 0);
-}
-
-/* It was written to. Of pieces each one by itself: what lies between them may be much. */
-static void mark(const struct agent *a, const struct store_copy *copy, uint64_t offset, uint64_t len,
-                 const struct pack *pieces)
-{
-    if (!marks_wanted(a->page))
-        return;
-    if (!pieces)
-        marks_set(copy->base, copy->bytes, offset, len);
-    for (uint32_t i = 0; pieces && i < pieces->runs; i++)
-        marks_set(copy->base, copy->bytes, offset + pack_run(pieces, i).at, pack_run(pieces, i).len);
 }
 
 /* A put that the origin sends to every copy itself. */
@@ -252,21 +125,6 @@ static inline enum dedup_verdict look(const struct agent *a, const struct target
     return dedup_look(d, t->request.origin, id->lane, id->number, value);
 }
 
-static inline bool reserve(struct dedup *d, struct life origin, const struct msg_identity *id)
-{
-    if (id->of_task)
-        return dedup_task_reserve(d, id->task, id->round);
-    return dedup_reserve(d, origin, id->lane);
-}
-
-static inline void record(struct dedup *d, struct life origin, const struct msg_identity *id, int64_t value)
-{
-    if (id->of_task)
-        dedup_task_record(d, id->task, id->round, id->step);
-    else
-        dedup_record(d, origin, id->lane, id->number, value);
-}
-
 /* The last copy has it when all have; and it is nearer to the origin, if that is on its node. Not while a copy is
  * filled: that gets what we do beside the chain. */
 static bool is_answered_there(const struct agent *a, const struct target *t)
@@ -304,25 +162,6 @@ static void forward(struct agent *a, const struct target *t, const struct msg_id
         waiter->forward = f;
         if (bytes != waiter->bytes)
             memcpy(waiter->bytes, bytes, len);
-    }
-}
-
-/* The copy that passed things on has died, and those behind it may lack them: once more, exactly as it was. */
-void execute_view_committed(struct agent *a, const struct view_copyset *before)
-{
-    for (struct waiter *w = a->waiters; w; w = w->next) {
-        const struct view_copyset *g = &a->view.copyset[w->copyset], *old = &before[w->copyset];
-        w->answered_there = false; /* the last copy may not have listened to us any more */
-        if (old->copies < 2 || a->view.alive[old->copy[1].node] || g->copy[0].node != a->self || g->copies < 2 ||
-            !g->copy[1].whole)
-            continue;
-        if (!w->forwarded) { /* a repetition: what it waits for was sent again just before */
-            chain_mark(a, w->copyset, &w->mark);
-            continue;
-        }
-        struct wire again = w->forward;
-        msg_forward_is_again(&again);
-        chain_send(a, w->copyset, &again, w->bytes, &w->mark);
     }
 }
 
@@ -376,53 +215,7 @@ static void execute(struct agent *a, const struct target *t)
         FAULT_POINT("replica.forwarded");
     }
     waiter->reply.value = value;
-    reply_when_reached(a, waiter);
-}
-
-/* Remote writes happen without us. */
-static void mark_noted(const struct agent *a, const struct patch *p)
-{
-    const struct store_copy *copy = p->len ? store_copy(&a->store, p->seg, p->slot) : NULL;
-    if (copy && in_range(copy, p->offset, p->len))
-        mark(a, copy, p->offset, p->len, NULL);
-}
-
-/* Every copy has the bytes of the note: it is forgotten, and the writer hears so. */
-static void intent_over(struct agent *a, struct conn *c, const struct msg_intent *m)
-{
-    struct wire reply;
-    msg_reply_encode(&(struct msg_reply){.seq = m->seq, .forgot = m->note}, &reply);
-    mark_noted(a, &c->note[m->note]);
-    c->note[m->note].len = 0;
-    repair_forget_doubt(&a->repairs, c->life, m);
-    agent_answer(c, &reply, NULL);
-}
-
-/* A note of a remote write that follows on this connection, or that every copy has it. One of bytes that are not here
- * can be followed by no write, nor one of an older generation. */
-static void intent(struct agent *a, struct conn *c, const struct wire *w)
-{
-    struct msg_intent m;
-    msg_intent_decode(w, &m);
-    if (m.note < 0 || m.note >= NOTES_MAX)
-        return;
-    if (m.bytes == 0) {
-        intent_over(a, c, &m);
-        return;
-    }
-    const struct store_segment *s = m.at.slot < a->view.nodes ? store_find(&a->store, m.at.seg) : NULL;
-    const struct store_copy *copy = s ? store_copy(&a->store, m.at.seg, m.at.slot) : NULL;
-    if (!copy || !in_range(copy, m.at.offset, m.bytes) ||
-        m.generation < a->view.copyset[copyset_of(m.at.slot, s->redundancy)].generation)
-        return;
-    c->note[m.note] = (struct patch){.seg = m.at.seg,
-                                     .slot = m.at.slot,
-                                     .offset = m.at.offset,
-                                     .len = m.bytes,
-                                     .torn = true,
-                                     .level = (uint8_t)(m.level < COPIES_MAX ? m.level : COPIES_MAX - 1),
-                                     .put = m.put,
-                                     .generation = m.generation};
+    execute_reply_when_reached(a, waiter);
 }
 
 /* What one answer can carry. */
@@ -521,7 +314,7 @@ static bool find_target(struct agent *a, struct target *t)
     t->g = &a->view.copyset[t->copyset];
     t->copy = store_copy(&a->store, r->at.seg, r->at.slot);
     if (r->generation > t->g->generation) { /* its view has not come here yet */
-        stash(a, t->conn, t->w, t->body);
+        execute_stash(a, t->conn, t->w, t->body);
         return false;
     }
     if (r->generation < t->g->generation || !t->copy || is_given_up(a, t)) {
@@ -592,7 +385,7 @@ static bool is_strong_get(const struct wire *w)
 void execute_request(struct agent *a, struct conn *c, const struct wire *w, const void *body)
 {
     if (w->type == WIRE_INTENT) {
-        intent(a, c, w);
+        execute_intent(a, c, w);
         return;
     }
     struct target t; /* find_target fills in the rest */
@@ -611,7 +404,7 @@ void execute_request(struct agent *a, struct conn *c, const struct wire *w, cons
         return;
     }
     if (a->recovery.frozen || repair_holds(a, t.copyset)) { /* whoever knows of a death sees what stays */
-        stash(a, c, w, body);
+        execute_stash(a, c, w, body);
         return;
     }
     bool strong = is_strong_get(w);
@@ -623,90 +416,4 @@ void execute_request(struct agent *a, struct conn *c, const struct wire *w, cons
         get(a, &t);
     else
         execute(a, &t);
-}
-
-/* ---- forwards ---- */
-
-/* Its bytes are older than what is here: stored again, they would be all that is left if what follows them never
- * comes. */
-static inline bool is_known(const struct agent *a, int copyset, const struct msg_forward *f)
-{
-    return f->again && (int32_t)(f->number - a->forwards[copyset]) <= 0;
-}
-
-/* False: it cannot be remembered. */
-static inline bool store_forward(struct agent *a, int copyset, const struct store_copy *copy,
-                                 const struct msg_forward *f, const void *body, const struct pack *pack)
-{
-    bool counts = f->operation != WIRE_PUT;
-    if (counts && !reserve(&a->dedup[copyset], f->origin, &f->identity))
-        return false;
-    FAULT_POINT("replica.forward_received");
-    if (pack)
-        pack_scatter(pack, copy->base + f->at.offset);
-    else
-        words_store(copy->base + f->at.offset, body, f->len);
-    mark(a, copy, f->at.offset, f->len, pack);
-    FAULT_POINT("replica.forward_stored");
-    if (counts)
-        record(&a->dedup[copyset], f->origin, &f->identity, f->value);
-    a->forwards[copyset] = f->number;
-    return true;
-}
-
-/* This is the last copy, on the origin's node: all have it. */
-static inline void answer_origin(const struct agent *a, const struct msg_forward *f)
-{
-    struct conn *c = a->ranks.conn[f->origin.rank];
-    struct wire reply;
-    msg_reply_encode(&(struct msg_reply){.seq = f->request, .value = f->value, .forgot = -1}, &reply);
-    if (c && life_equal(c->life, f->origin))
-        agent_answer(c, &reply, NULL);
-}
-
-static inline bool is_forward_in_range(const struct store_copy *copy, const struct msg_forward *f, const void *body,
-                                       struct pack *pieces)
-{
-    if (!pieces)
-        return in_range(copy, f->at.offset, f->len);
-    return in_range(copy, f->at.offset, 0) && pack_open(pieces, body, f->len, true) &&
-           pack_fits(pieces, copy->bytes - f->at.offset, 1, 1);
-}
-
-void execute_forwarded(struct agent *a, int from, const struct wire *w, const void *body)
-{
-    struct msg_forward f;
-    msg_forward_decode(w, &f);
-    const struct store_segment *s = f.at.slot < a->view.nodes ? store_find(&a->store, f.at.seg) : NULL;
-    if (life_is_none(f.origin) || f.origin.rank >= a->view.ranks || f.identity.lane >= LANES_MAX)
-        return;
-    if (!s) { /* freed meanwhile */
-        if (f.answer)
-            answer_origin(a, &f);
-        return;
-    }
-    int copyset = copyset_of(f.at.slot, s->redundancy);
-    /* Who is not before this copy any more has told everybody before it stopped being so, or was declared dead. */
-    if (!chain_is_before(a, copyset, from))
-        return;
-    /* A copy that is about to be filled is not there yet: it will bring what this forward did. */
-    struct store_copy *copy = store_copy(&a->store, f.at.seg, f.at.slot);
-    if (!copy || !copy->base)
-        return;
-    struct pack pack, *pieces = f.packed ? &pack : NULL;
-    if (!is_forward_in_range(copy, &f, body, pieces)) {
-        log_error("node %d forwards beyond segment %u", from, f.at.seg);
-        return;
-    }
-    if (!is_known(a, copyset, &f) && !store_forward(a, copyset, copy, &f, body, pieces)) {
-        agent_break(a, "out of memory for the records of operations");
-        return;
-    }
-    chain_relay(a, copyset, from, w, body);
-    if (f.answer && a->view.copyset[copyset].copy[a->view.copyset[copyset].copies - 1].node == a->self) {
-        FAULT_POINT("replica.answering_for_primary");
-        answer_origin(a, &f);
-        if (!a->recovery.frozen) /* else a view waits for it */
-            peer_unhurried(&a->peers, from);
-    }
 }
