@@ -125,6 +125,19 @@ static void without_letter(struct engine *e, int from, const void *data, size_t 
     starve(e, engine_find(e, h->seq), h);
 }
 
+/* Of a call that has not begun here. */
+static void keep_early(struct engine *e, struct letter *l)
+{
+    if (!e->put_by.letters) {
+        letter_free(e, l);
+        return;
+    }
+    struct letter **end = &e->early;
+    while (*end)
+        end = &(*end)->next;
+    *end = l;
+}
+
 static void receive(struct engine *e, int from, const void *data, size_t len)
 {
     struct message_head h;
@@ -180,14 +193,7 @@ static void receive(struct engine *e, int from, const void *data, size_t len)
             take_back_letter(e, l);
         return;
     }
-    if (!e->put_by.letters) {
-        letter_free(e, l);
-        return;
-    }
-    struct letter **end = &e->early;
-    while (*end)
-        end = &(*end)->next;
-    *end = l;
+    keep_early(e, l);
 }
 
 void engine_receive(struct engine *e, int from, const void *data, size_t len, uint64_t now)
