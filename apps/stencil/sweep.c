@@ -39,7 +39,7 @@ bool stencil_has_corners(enum stencil s)
 
 static bool in_patch(const struct field *f, const int *at, int from, int to)
 {
-    for (int d = 0; d < f->dims; d++)
+    for (int d = 0; d < f->dims && d < STENCIL_DIMS; d++)
         if (at[d] * 16 < from * f->cells[d] || at[d] * 16 >= to * f->cells[d])
             return false;
     return true;

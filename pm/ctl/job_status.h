@@ -26,5 +26,5 @@ void show_json(const json_t *value);
 
 /* counters.c: what all nodes have counted, as plane_counters_json of each (pm/plane.h). */
 json_t *counters_of_job(const json_t *nodes);
-void counters_show(const json_t *counters);
+void counters_show(const json_t *said);
 #endif

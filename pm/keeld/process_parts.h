@@ -19,7 +19,7 @@ int process_spawn(const struct process_spec *spec, struct child_fds *f, pid_t *p
 /* process_output.c */
 void process_read_outputs(struct process *p);
 /* What the pipe holds now, also while it is paused: no more than it can hold at a time, whoever still writes. */
-void process_take_rest(struct process *p, int stream);
+void process_take_rest(struct process *p, int i);
 /* Calls drained once the process has ended and nothing is left to read. */
 void process_finish_if_drained(struct process *p);
 void process_drain_passed(uv_timer_t *timer);

@@ -96,7 +96,7 @@ struct job {
  * job_io_finish's matter, which gives the exit code. */
 void job_run(struct job *j);
 /* By its host, or its number; in out or elsewhere. */
-const char *job_node_name(const struct job *j, int node, char *out, size_t size);
+const char *job_node_name(const struct job *j, int node, char *buffer, size_t size);
 /* What befell nodes, if that is to be told. */
 void job_tell(struct job *j, const char *line);
 /* Of who is waited for: nothing has come to its end yet. */

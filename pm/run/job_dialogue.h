@@ -20,7 +20,7 @@ void job_dialogue_open(struct job *j, int node, struct pm_conn *conn);
 /* To a node's agent: over the connection that there is, or that will be. */
 void job_send(struct job *j, int node, uint8_t type, const void *body, size_t len);
 void job_send_json(struct job *j, int node, uint8_t type, json_t *body); /* takes body */
-void job_send_all_json(struct job *j, uint8_t type, json_t *body);       /* takes body */
+void job_send_all_json(struct job *j, uint8_t type, json_t *m);          /* takes m */
 /* The connection broke while the job ran. */
 void job_dialogue_cut(struct job *j, int node, const char *why);
 /* The agent is there again, and has received that many frames. False: that cannot be. */

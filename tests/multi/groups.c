@@ -352,8 +352,9 @@ static void no_handles(void)
     CHECK(keel_taskpool_create(1, &pool));
     // NOLINTNEXTLINE(performance-no-int-to-ptr)
     keel_group *far = (keel_group *)(uintptr_t)0x123456789abcdef0u, *near = (keel_group *)(uintptr_t)1;
-    keel_group *wrong[] = {freed, (keel_group *)(void *)pool, (keel_group *)(void *)&value, far, near};
-    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    enum { WRONG = 5 };
+    keel_group *wrong[WRONG] = {freed, (keel_group *)(void *)pool, (keel_group *)(void *)&value, far, near};
+    for (size_t i = 0; i < WRONG; i++) {
         keel_group *g = wrong[i];
         EXPECT_STATUS(keel_group_barrier(g), KEEL_ERR_ARG);
         EXPECT_STATUS(keel_group_sync(g), KEEL_ERR_ARG);

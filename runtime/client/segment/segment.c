@@ -135,14 +135,10 @@ static struct keel_segment *come_back(struct segments *all)
     return s;
 }
 
-void segment_release(struct keel_segment *s)
+/* It is not among the client's any more. */
+static void let_go(struct keel_segment *s)
 {
     struct client *c = s->client;
-    for (struct keel_segment **link = &c->segments.first; *link; link = &(*link)->next)
-        if (*link == s) {
-            *link = s->next;
-            break;
-        }
     if (c->env.leaving)
         c->env.leaving(c->env.user, s);
     unmap_all(s);
@@ -152,10 +148,22 @@ void segment_release(struct keel_segment *s)
         destroy(s);
 }
 
+void segment_release(struct keel_segment *s)
+{
+    for (struct keel_segment **link = &s->client->segments.first; *link; link = &(*link)->next)
+        if (*link == s) {
+            *link = s->next;
+            break;
+        }
+    let_go(s);
+}
+
 void segment_forget_all(struct client *c)
 {
-    while (c->segments.first)
-        segment_release(c->segments.first);
+    for (struct keel_segment *s; (s = c->segments.first);) {
+        c->segments.first = s->next;
+        let_go(s);
+    }
     for (struct keel_segment *s = c->segments.retired, *next; s; s = next) {
         next = s->next;
         destroy(s);

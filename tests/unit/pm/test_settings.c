@@ -88,6 +88,7 @@ static void test_settings_lack_nothing(void **state)
         assert_false(is_taken(less));
         json_decref(less);
     }
+// NOLINTNEXTLINE(bugprone-macro-parentheses): a term of a sum
 #define ONE(...) +1
     assert_int_equal(json_object_size(object), 9 JOB_SETTINGS_LIST(ONE, ONE, ONE));
     json_decref(object);
