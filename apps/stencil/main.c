@@ -53,22 +53,15 @@ static bool was_done(int64_t n)
     return keel_collective_count() >= (uint64_t)n;
 }
 
-/* All look whether the field has settled. Looks are the program's first collectives. */
+/* All look whether the field has settled, by what each rank has stored, in the order of the ranks: a collective would
+ * leave out who has just died, and its place would not hear what came out. */
 static void look(struct run *r, double changed)
 {
-    int64_t number = r->store.done / r->options->look;
-    if (was_done(number) && keel_size() > 1) {
-        r->settled = store_told(&r->store, number);
-    } else {
-        double cells = 1, sum = changed;
-        if (!was_done(number))
-            must(keel_allreduce_sum(&changed, &sum, 1), "adding up the changes");
-        for (int d = 0; d < STENCIL_DIMS; d++)
-            cells *= r->field.cells[d];
-        r->change = sqrt(sum / cells);
-        r->settled = r->change <= r->options->tolerance;
-    }
-    store_tell(&r->store, number, r->settled);
+    double cells = 1, sum = keel_size() > 1 ? store_changed_all(&r->store) : changed;
+    for (int d = 0; d < STENCIL_DIMS; d++)
+        cells *= r->field.cells[d];
+    r->change = sqrt(sum / cells);
+    r->settled = r->change <= r->options->tolerance;
 }
 
 static void work(struct run *r)
@@ -93,7 +86,7 @@ static void work(struct run *r)
 static void begin(struct run *r)
 {
     struct store *s = &r->store;
-    store_open(s, &r->field, r->options->redundancy);
+    store_open(s, &r->field, r->options->look, r->options->redundancy);
     must(keel_resume(NULL), "taking part");
     size_t bytes = block_size(&s->block) * sizeof *r->cells;
     r->cells = reserve(bytes);
@@ -170,11 +163,10 @@ static int run(const struct stencil_options *options, const struct field *field)
     double begun = now();
     begin(&r);
     work(&r);
-    int64_t looks = r.store.done / options->look;
-    if (!was_done(looks + 1))
+    if (!was_done(1))
         must(keel_barrier(), "waiting for all blocks");
     bool good = keel_rank() != 0 || tell(&r, now() - begun);
-    if (!was_done(looks + 2))
+    if (!was_done(2))
         must(keel_barrier(), "waiting for rank 0");
     store_close(&r.store);
     keel_local_free(r.cells);

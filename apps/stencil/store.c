@@ -1,8 +1,10 @@
 #include "apps/stencil/store.h"
 
+#include <time.h>
+
 #include "apps/stencil/must.h"
 
-enum { DONE_AT = 0, VERDICT_AT = 8, CHANGED_AT = 16, HEARD_AT = 64, FIELD_AT = 4096 };
+enum { DONE_AT = 0, CHANGED_AT = 16, HEARD_AT = 64, FIELD_AT = 4096 };
 
 static size_t field_at(const struct store *s, int64_t sweeps)
 {
@@ -26,10 +28,10 @@ static int64_t read_word(const struct store *s, int rank, size_t at)
     return word;
 }
 
-void store_open(struct store *s, const struct field *f, keel_redundancy redundancy)
+void store_open(struct store *s, const struct field *f, int64_t look, keel_redundancy redundancy)
 {
     int rank = keel_rank();
-    *s = (struct store){.field = f, .block = block_of(f, rank)};
+    *s = (struct store){.field = f, .look = look, .block = block_of(f, rank)};
     s->block_bytes = (field_largest_block(f) * sizeof(double) + 63) & ~(size_t)63;
     s->halo_bytes = (field_largest_halo(f) * sizeof(double) + 63) & ~(size_t)63;
     s->row = reserve(s->halo_bytes);
@@ -55,15 +57,16 @@ void store_load(const struct store *s, double *cells)
          "reading the block");
 }
 
-static size_t changed_at(int64_t sweeps)
+static size_t changed_at(const struct store *s, int64_t sweeps)
 {
-    return CHANGED_AT + 8 * (size_t)(sweeps % 2);
+    return CHANGED_AT + 8 * (size_t)(sweeps / s->look % 2);
 }
 
 void store_save(struct store *s, const double *cells, int64_t sweeps, double changed)
 {
     int rank = keel_rank();
-    must(keel_put(s->segment, rank, changed_at(sweeps), &changed, sizeof changed), "storing what changed");
+    if (sweeps % s->look == 0)
+        must(keel_put(s->segment, rank, changed_at(s, sweeps), &changed, sizeof changed), "storing what changed");
     must(keel_put(s->segment, rank, field_at(s, sweeps), cells, block_size(&s->block) * sizeof *cells),
          "storing the block");
     must(keel_put(s->segment, rank, DONE_AT, &sweeps, sizeof sweeps), "storing how far it is");
@@ -104,24 +107,24 @@ void store_exchange(struct store *s, double *cells)
 double store_changed(const struct store *s)
 {
     double changed;
-    must(keel_get(s->segment, keel_rank(), changed_at(s->done), &changed, sizeof changed), "reading what changed");
+    must(keel_get(s->segment, keel_rank(), changed_at(s, s->done), &changed, sizeof changed), "reading what changed");
     return changed;
 }
 
-void store_tell(const struct store *s, int64_t look, bool settled)
+double store_changed_all(const struct store *s)
 {
-    int64_t verdict = 2 * look + settled;
-    for (int d = 0; d < STENCIL_DIRECTIONS; d++)
-        if (s->block.neighbour[d] >= 0)
-            must(keel_put(s->segment, s->block.neighbour[d], VERDICT_AT, &verdict, sizeof verdict),
-                 "telling a verdict");
-}
-
-bool store_told(const struct store *s, int64_t look)
-{
-    int64_t verdict;
-    must(keel_wait_until(s->segment, VERDICT_AT, KEEL_GE, 2 * look, KEEL_ANY_RANK, &verdict), "waiting for a verdict");
-    return verdict == 2 * look + 1;
+    const struct timespec again = {.tv_nsec = 1000000};
+    double sum = 0, changed;
+    for (int rank = 0; rank < keel_size(); rank++) {
+        while (read_word(s, rank, DONE_AT) < s->done) {
+            if (!keel_rank_alive(rank))
+                must(KEEL_ERR_RANK_DEAD, "waiting for what a rank's sweep changed");
+            nanosleep(&again, NULL);
+        }
+        must(keel_get(s->segment, rank, changed_at(s, s->done), &changed, sizeof changed), "reading what changed");
+        sum += changed;
+    }
+    return sum;
 }
 
 const double *store_read(struct store *s, int rank, int64_t sweeps)
@@ -130,6 +133,8 @@ const double *store_read(struct store *s, int rank, int64_t sweeps)
     if (!cells)
         cells = reserve(s->block_bytes);
     struct block b = block_of(s->field, rank);
+    if (read_word(s, rank, DONE_AT) != sweeps)
+        must(KEEL_ERR_RANK_DEAD, "a rank has died before its last sweep, and nobody took its place");
     must(keel_get(s->segment, rank, field_at(s, sweeps), cells, block_size(&b) * sizeof *cells), "reading a block");
     return cells;
 }

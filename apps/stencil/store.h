@@ -5,9 +5,8 @@
  *   field    the block after `done` sweeps, and after one less, in turns
  *   heard    for each direction, how many halos have come from there: a word that only this neighbour adds to
  *   halo     what came, in turns
- *   changed  what the last sweep changed in the block, and the one before, in turns
- *   verdict  what the last look came to: twice its number, and one more if the field had settled. The neighbours put
- *            it, for a process that takes the place of one that died between looking and knowing
+ *   changed  what the sweep before the last look changed in the block, and before the one before, in turns: all ranks
+ *            look before one can come to the next look but one
  *
  * A halo of the field after t sweeps overwrites that of t - 2, and is sent when the sender has stored its block after
  * t. For that it needed the receiver's halo of t - 1, which went out when the receiver had stored its block after t -
@@ -28,11 +27,12 @@ struct store {
     size_t block_bytes, halo_bytes;   /* room for each, the same on all ranks */
     int64_t done;                     /* as stored */
     int64_t sent[STENCIL_DIRECTIONS]; /* halos that the neighbour there has got from us */
+    int64_t look;                     /* all look after so many sweeps */
     double *row;                      /* the largest halo, on its way */
 };
 
 /* Collective, and called by a process that takes a dead rank's place, before keel_resume. */
-void store_open(struct store *s, const struct field *f, keel_redundancy redundancy);
+void store_open(struct store *s, const struct field *f, int64_t look, keel_redundancy redundancy);
 void store_close(struct store *s);
 /* Read the block after s->done sweeps. */
 void store_load(const struct store *s, double *cells);
@@ -42,10 +42,8 @@ void store_save(struct store *s, const double *cells, int64_t sweeps, double cha
 double store_changed(const struct store *s);
 /* Give the neighbours what they need of the block after s->done sweeps, and take what they give. */
 void store_exchange(struct store *s, double *cells);
-/* Tell the neighbours what the look of that number came to. */
-void store_tell(const struct store *s, int64_t look, bool settled);
-/* Wait until one of them tells it: for who has not taken part in it. */
-bool store_told(const struct store *s, int64_t look);
+/* What that sweep changed in all blocks, summed in the order of the ranks; waits until each rank has stored its own. */
+double store_changed_all(const struct store *s);
 /* Read another rank's block after so many sweeps. Returns its cells, in memory that the next call uses again. */
 const double *store_read(struct store *s, int rank, int64_t sweeps);
 #endif
