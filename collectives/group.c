@@ -197,12 +197,6 @@ bool group_same(const struct group *a, const struct group *b)
     return true;
 }
 
-void group_translate(const struct group *a, const int *from, int n, const struct group *b, int *to)
-{
-    for (int i = 0; i < n; i++)
-        to[i] = group_member_of(b, group_rank(a, from[i]));
-}
-
 /* ------------------------------------------------------------------------------------------------ one from others */
 
 /* Appends those of g that are (not) in filter; no filter: all. */

@@ -35,8 +35,6 @@ uint64_t group_id(const struct group *g);
 int group_rank(const struct group *g, int member);             /* -1: no such member */
 int group_member_of(const struct group *g, int rank);          /* -1: the rank is not in the group */
 bool group_same(const struct group *a, const struct group *b); /* the same ranks in the same order */
-/* to[i]: the member of b that is member from[i] of a, or -1. */
-void group_translate(const struct group *a, const int *from, int n, const struct group *b, int *to);
 
 /* Those of a, then those of b that are not in a; those of a that are (not) in b. In a's order. */
 enum group_status group_union(const struct group *a, const struct group *b, uint64_t number, struct group **out);
