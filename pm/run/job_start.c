@@ -12,6 +12,7 @@
  * So a spare becomes the node whose place it takes, rank 0's too, and nothing in the job knows that there was
  * another one. */
 #include "pm/run/job.h"
+#include "pm/run/job_grid.h"
 
 #include "pm/wire/codec.h"
 #include "pm/wire/settings.h"
@@ -120,10 +121,12 @@ static void run_now(struct job *j)
     job_send_all_json(j, MSG_START, json_pack("{s:o, s:o}", "blobs", blobs, "peers", peers));
     char id[17];
     snprintf(id, sizeof id, "%016llx", (unsigned long long)j->id);
-    job_event(j, "started",
-              json_pack("{s:s, s:i, s:i, s:i, s:i, s:o}", "job", id, "nodes", j->options->job.nodes, "spares",
-                        j->options->job.spares, "room", j->options->job.room, "ranks", j->options->job.ranks,
-                        "started_by", starters(j)));
+    json_t *started = json_pack("{s:s, s:i, s:i, s:i, s:i, s:o}", "job", id, "nodes", j->options->job.nodes, "spares",
+                                j->options->job.spares, "room", j->options->job.room, "ranks", j->options->job.ranks,
+                                "started_by", starters(j));
+    if (settings_on_grid(&j->options->job))
+        job_grid_tell(&j->options->job, started);
+    job_event(j, "started", started);
     FAULT_POINT("run.started");
     stdin_feed_start(&j->feed, &j->loop, feed_send, j);
     if (j->options->timeout_s)
@@ -154,7 +157,9 @@ void job_node_missing(struct job *j, int node, const char *why)
         return;
     }
     snprintf(line, sizeof line, "%s; %s", why,
-             node < o->job.nodes ? "a spare takes its place" : "the job starts without this spare");
+             node >= o->job.nodes        ? "the job starts without this spare"
+             : settings_on_grid(&o->job) ? "its ranks start elsewhere on the grid"
+                                         : "a spare takes its place");
     job_tell(j, line);
     job_event(j, "node_missing", json_pack("{s:i, s:o}", "about", node, "why", codec_text(why)));
     launch_give_up(j->launch, j->nodes[node].started_as);
@@ -212,10 +217,36 @@ static void keep_domains(struct job *j, int left)
     }
 }
 
-/* The last ones take the places of those that are missing; these come behind. */
-static void close_up(struct job *j)
+/* Each is where order says: order[i] has been at order[i]. */
+static void rearrange(struct job *j, int *order)
 {
-    int left = count_left(j), last = j->total - 1;
+    for (int i = 0; i < j->total; i++) {
+        int from = order[i];
+        while (from < i) /* it gave way to one before it */
+            from = order[from];
+        swap(j, i, from);
+    }
+}
+
+/* The numbers that follow where the grid has no node in the places of those that are missing. */
+static bool close_up_on_grid(struct job *j)
+{
+    int *order = pm_alloc((size_t)j->total * sizeof *order);
+    bool *lost = pm_alloc((size_t)j->total * sizeof *lost);
+    for (int i = 0; i < j->total; i++)
+        lost[i] = j->nodes[i].phase == NODE_LOST;
+    bool whole = job_grid_close_up(&j->options->job, lost, order);
+    if (whole)
+        rearrange(j, order);
+    free(order);
+    free(lost);
+    return whole;
+}
+
+/* The last ones take the places of those that are missing; these come behind. */
+static void close_up_list(struct job *j, int left)
+{
+    int last = j->total - 1;
     for (int i = 0; i < left; i++) {
         if (j->nodes[i].phase != NODE_LOST)
             continue;
@@ -223,16 +254,30 @@ static void close_up(struct job *j)
             last--;
         swap(j, i, last--);
     }
+}
+
+/* False: not all have a place, and the job is at its end. */
+static bool close_up(struct job *j)
+{
+    int left = count_left(j);
+    if (!settings_on_grid(&j->options->job)) {
+        close_up_list(j, left);
+    } else if (!close_up_on_grid(j)) {
+        job_stop(j, 1, "--substitution has no node of the grid for one that is missing");
+        return false;
+    }
     keep_domains(j, left);
     j->total = left;
     forget_watchers(j);
     news_fini(&j->news);
     job_news_begin(j);
+    return true;
 }
 
 static void next_round(struct job *j)
 {
-    close_up(j);
+    if (!close_up(j))
+        return;
     FAULT_POINT("run.closed_up");
     j->round.number++;
     j->round.begun_ms = uv_now(&j->loop);

@@ -111,7 +111,26 @@ static const struct option_row rows[] = {
     {"machinefile", 0, NULL, 2, NULL, .kind = IS_ALIAS},
     {"ppn", 0, "K", 3, "K ranks on each node (default: spread evenly)", NUMBER(o.ppn, 1, LIMIT_RANKS)},
     {"spares", 0, "S", 3, "S further nodes that take the place of lost ones (default 0)",
-     NUMBER(o.job.spares, 0, LIMIT_NODES)},
+     NUMBER(o.job.spares, 0, LIMIT_NODES), GIVEN(spares_given)},
+    {"grid", 0, "4x4[x...]", 3,
+     "nodes and spares together stand on this grid, hosts in their order, x first; a dead node's ranks, and others, "
+     "move on it as --substitution says",
+     TEXT(grid.shape)},
+    {"torus", 0, "xy", 3, "the dimensions of the grid that are rings (t behind a size says the same: 4tx4t)",
+     TEXT(grid.torus)},
+    {"spare-alloc", 0, "qD(r,s)", 3,
+     "the spares are the last s layers of r sides of the grid of q dimensions: 2D(2,1), or 3D(1,1):z for other sides "
+     "than the first (default: two sides, one layer)",
+     TEXT(grid.spares)},
+    {"substitution", 0, "METHOD", 3,
+     "0D (the nearest free node), 1D, 2D, ... (a line, a plane moves by one), hybrid(all), hybrid(-2D), "
+     "hybrid(2D+0D), balance, repair, repair(N), auto (the default), none; see keel-place",
+     TEXT(grid.method)},
+    {"moves", 0, "N", 3, "how many nodes' ranks one failure may move, by any method (default: any number)",
+     NUMBER(o.job.grid.moves, 1, GRID_MOVES_MAX), GIVEN(grid.moves_given)},
+    {"dead", 0, "PLACE,...", 3,
+     "places of the grid, by their numbers from 0 or their hosts, whose nodes are dead: nothing is started there",
+     TEXT(grid.dead)},
     {"room", 0, "N", 3,
      "room for N nodes that come later: those that were declared dead and live come back as spares (default: as many "
      "as the job has nodes, at least 4)",

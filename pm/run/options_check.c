@@ -58,6 +58,9 @@ static void lay_out_on_hosts(struct options *o)
         wanted = hosts_layout(&o->hosts, o->job.nodes, o->job.ranks, o->job.rank_node);
     if (wanted == 0)
         pm_quit(2, "%d ranks are more than the max_slots of the hosts allow", o->job.ranks);
+    if (wanted < o->job.nodes && settings_on_grid(&o->job))
+        pm_quit(2, "%d ranks have room on %d of the grid's %d nodes that compute: every node needs at least one rank",
+                o->job.ranks, wanted, o->job.nodes);
     if (wanted < o->job.nodes) {
         hosts_drop(&o->hosts, wanted, o->job.nodes);
         o->job.nodes = wanted;
@@ -69,7 +72,7 @@ static void lay_out(struct options *o, const struct parsing *p)
     o->job.rank_node = pm_alloc((size_t)o->job.ranks * sizeof *o->job.rank_node);
     if (p->hosts_given)
         lay_out_on_hosts(o);
-    else if (!p->nodes_given)
+    else if (!p->nodes_given && !settings_on_grid(&o->job))
         o->job.nodes = o->ppn ? (o->job.ranks + o->ppn - 1) / o->ppn : 1;
     if (o->job.nodes > o->job.ranks)
         pm_quit(2, "%d ranks on %d nodes: every node needs at least one rank", o->job.ranks, o->job.nodes);
@@ -86,8 +89,9 @@ static void check_nodes(struct options *o, struct parsing *p)
 {
     if (o->program && !p->hosts_given && !p->nodes_given && o->bed == BED_NONE)
         p->hosts_given = allocation_hosts(&o->hosts);
-    count_ranks(o, p);
     check_together(o, p);
+    options_grid(o, p);
+    count_ranks(o, p);
     lay_out(o, p);
     if (!p->hosts_given && o->bed == BED_NONE)
         o->bed = BED_LOOPBACK;
@@ -99,6 +103,8 @@ static void check_nodes(struct options *o, struct parsing *p)
     int mode = p->on_failure_given ? p->on_failure : o->job.spares ? VIEW_SUBSTITUTE : MODE_COPIES;
     o->job.on_failure = mode == MODE_COPIES ? VIEW_DEGRADE : (enum view_policy)mode;
     o->job.degrade_asked = mode == VIEW_DEGRADE;
+    if (p->on_failure_given && mode != VIEW_SUBSTITUTE && (p->grid.method || p->grid.moves_given))
+        pm_quit(2, "%s is of use only with --on-failure substitute", p->grid.method ? "--substitution" : "--moves");
 }
 
 static void read_watchers(struct options *o, const char *path)

@@ -6,11 +6,18 @@
 
 enum { MODE_COPIES = VIEW_ABORT + 1 }; /* VIEW_DEGRADE, but for what degrade says of ranks that crash */
 
+/* As they are written; NULL: not given. */
+struct grid_options {
+    const char *shape, *torus, *spares, *method, *dead;
+    bool moves_given;
+};
+
 struct parsing {
     struct options o;
     int dark_ms;
     const char *at_fault; /* the argument that could not be understood */
-    bool on_failure_given, room_given, nodes_given, stopped_given;
+    struct grid_options grid;
+    bool on_failure_given, room_given, nodes_given, spares_given, stopped_given;
     bool hosts_given, list_given, file_given; /* hosts: by either of the others, or by a batch system */
     int on_failure;                           /* enum view_policy, or MODE_COPIES */
     const char *watch_file;
@@ -18,4 +25,7 @@ struct parsing {
 
 /* Ends the program with one line and exit code 2 if they are not good together. o has what p->o has. */
 void options_check(struct options *o, struct parsing *p);
+/* Of options_check: the settings of the grid, and who has which number on it; after hosts are known, before ranks are
+ * laid out. */
+void options_grid(struct options *o, const struct parsing *p);
 #endif

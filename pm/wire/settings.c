@@ -1,18 +1,29 @@
 #include "pm/wire/settings.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "pm/wire/bytes.h"
 #include "pm/wire/codec.h"
 #include "pm/wire/layout.h"
 
+static json_t *grid_encode(const struct job_settings *s)
+{
+    const struct grid_choice *g = &s->grid;
+    if (!settings_on_grid(s))
+        return json_null();
+    return json_pack("{s:s, s:s, s:s, s:i, s:o}", "nodes", g->grid, "spares", g->spares, "method", g->method, "moves",
+                     g->moves, "dead", codec_ints(g->dead, g->ndead));
+}
+
 json_t *settings_encode(const struct job_settings *s)
 {
     int domains = s->copies.levels * settings_ids(s);
-    json_t *m = json_pack("{s:i, s:i, s:i, s:i, s:o, s:o, s:o, s:I, s:I}", "nodes", s->nodes, "spares", s->spares,
-                          "room", s->room, "ranks", s->ranks, "rank_node", codec_ints(s->rank_node, s->ranks), "edges",
-                          codec_ints(s->edges, 2 * s->edge_count), "domains", codec_ints(s->copies.domain, domains),
-                          "range_base", (json_int_t)s->range.base, "range_bytes", (json_int_t)s->range.bytes);
+    json_t *m =
+        json_pack("{s:i, s:i, s:i, s:i, s:o, s:o, s:o, s:o, s:I, s:I}", "nodes", s->nodes, "spares", s->spares, "room",
+                  s->room, "ranks", s->ranks, "rank_node", codec_ints(s->rank_node, s->ranks), "edges",
+                  codec_ints(s->edges, 2 * s->edge_count), "domains", codec_ints(s->copies.domain, domains), "grid",
+                  grid_encode(s), "range_base", (json_int_t)s->range.base, "range_bytes", (json_int_t)s->range.bytes);
 #define PUT_NUMBER(member, key, low, high) json_object_set_new(m, key, json_integer(s->member));
 #define PUT_FLAG(member, key) json_object_set_new(m, key, json_boolean(s->member));
 #define PUT_CHOICE(member, key, last) json_object_set_new(m, key, json_integer((int)s->member));
@@ -76,6 +87,31 @@ static bool domains(const json_t *object, int members, struct copy_rule *out)
     return codec_to_ints(list, out->domain, (int)n, 0, 2 * LIMIT_NODES - 1);
 }
 
+static bool text(const json_t *object, const char *key, char out[GRID_TEXT_MAX])
+{
+    const json_t *value = json_object_get(object, key);
+    size_t len = json_string_length(value);
+    if (!json_is_string(value) || len == 0 || len >= GRID_TEXT_MAX || strlen(json_string_value(value)) != len)
+        return false;
+    memcpy(out, json_string_value(value), len + 1);
+    return true;
+}
+
+/* null: none. What the texts mean is the reader's matter. */
+static bool grid(const json_t *object, struct grid_choice *out)
+{
+    const json_t *said = json_object_get(object, "grid"), *dead = json_object_get(said, "dead");
+    size_t ndead = json_array_size(dead);
+    if (json_is_null(said))
+        return true;
+    if (!text(said, "nodes", out->grid) || !text(said, "spares", out->spares) || !text(said, "method", out->method) ||
+        !number(said, "moves", 0, GRID_MOVES_MAX, &out->moves) || !json_is_array(dead) || ndead > LIMIT_NODES)
+        return false;
+    out->dead = pm_alloc((ndead ? ndead : 1) * sizeof *out->dead);
+    out->ndead = (int)ndead;
+    return codec_to_ints(dead, out->dead, out->ndead, 0, LIMIT_NODES - 1);
+}
+
 bool settings_decode(struct job_settings *s, const json_t *object)
 {
     *s = (struct job_settings){0};
@@ -90,7 +126,7 @@ bool settings_decode(struct job_settings *s, const json_t *object)
     s->rank_node = pm_alloc((size_t)s->ranks * sizeof *s->rank_node);
     s->edges = pm_alloc((size_t)(values ? values : 1) * sizeof *s->edges);
     s->edge_count = values / 2;
-    return domains(object, settings_ids(s), &s->copies) &&
+    return domains(object, settings_ids(s), &s->copies) && grid(object, &s->grid) &&
            codec_to_ints(json_object_get(object, "rank_node"), s->rank_node, s->ranks, 0, s->nodes - 1) &&
            codec_to_ints(edges, s->edges, values, 0, s->nodes + s->spares - 1);
 }
@@ -112,5 +148,6 @@ void settings_free(struct job_settings *s)
     free(s->rank_node);
     free(s->edges);
     free(s->copies.domain);
-    s->rank_node = s->edges = s->copies.domain = NULL;
+    free(s->grid.dead);
+    s->rank_node = s->edges = s->copies.domain = s->grid.dead = NULL;
 }

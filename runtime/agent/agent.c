@@ -18,6 +18,7 @@
 #include "runtime/agent/verify.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/log.h"
+#include "runtime/view/plan.h"
 #include "runtime/wire/kinds.h"
 #include "runtime/wire/relayed.h"
 #include "runtime/wire/system.h"
@@ -371,7 +372,7 @@ keel_status agent_init(struct agent *a, const struct agent_config *config)
     stash_init(&a->parcels);
     if (!view_init(&a->view, config->policy, config->nodes, config->spares, config->room, config->ranks,
                    config->rank_node, &config->copies) ||
-        !make_tables(a, config))
+        (config->grid && !view_place(&a->view, config->grid)) || !make_tables(a, config))
         return KEEL_ERR_NOMEM;
     struct peers_ops peer_ops = {a, peer_received, peer_acked, peer_refused, peer_broken, peer_no_memory};
     struct store_ops store_ops = {a, store_memory, store_memory_free, store_memory_fill};

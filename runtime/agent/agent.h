@@ -167,7 +167,8 @@ struct agent_config {
     int room;
     const int *rank_node; /* [ranks] */
     enum view_policy policy;
-    struct copy_rule copies; /* its array is the caller's */
+    struct copy_rule copies;      /* its array is the caller's */
+    const struct grid_rule *grid; /* on which the nodes stand; NULL: none. What it points to outlives the agent. */
     uint64_t job, incarnation;
     const uint8_t *secret; /* 32 bytes, the owner's, which outlive the agent */
     struct tp *net, *shm;

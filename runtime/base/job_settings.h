@@ -29,6 +29,17 @@ struct copy_rule {
     int *domain;     /* [levels][nodes+spares+room] a number from 0 on for each */
 };
 
+/* The grid on which the nodes stand, as the user says it and topo/rule.h reads it. */
+enum { GRID_TEXT_MAX = 96, GRID_MOVES_MAX = 1 << 20 };
+struct grid_choice {
+    char grid[GRID_TEXT_MAX];   /* "4x4t"; empty: nobody knows of one, and the rest says nothing */
+    char spares[GRID_TEXT_MAX]; /* "2D(2,1)" */
+    char method[GRID_TEXT_MAX]; /* "hybrid(all)" */
+    int moves;                  /* that one failure may cost; 0: any number */
+    int *dead;                  /* [ndead] places whose node is not there at the start, in the order of the news */
+    int ndead;
+};
+
 enum {
     SILENCE_DEFAULT_MS = 3000,
     SILENCE_MIN_MS = 200,
@@ -58,6 +69,7 @@ struct job_settings {
     int *edges; /* MEMBER_FILE: [edge_count][2] reader, watched */
     int edge_count;
     struct copy_rule copies;
+    struct grid_choice grid;
     int silence_ms; /* after which a node is dead whose host does not answer either */
     int stopped_ms; /* after which it is where its host answers and somebody waits for it; STOPPED_NEVER_MS: never */
     int late_ms;    /* after which a heartbeat is late */
@@ -79,6 +91,11 @@ struct job_settings {
     NUMBER(silence_ms, "silence", SILENCE_MIN_MS, SILENCE_MAX_MS)                                                      \
     NUMBER(stopped_ms, "stopped", STOPPED_NEVER_MS, STOPPED_MAX_MS)                                                    \
     NUMBER(late_ms, "late", 1, LATE_MAX_MS)
+
+static inline bool settings_on_grid(const struct job_settings *s)
+{
+    return s->grid.grid[0] != '\0';
+}
 
 /* Node ids: what is kept for each node is kept for so many. */
 static inline int settings_ids(const struct job_settings *s)

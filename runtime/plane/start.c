@@ -17,6 +17,7 @@
 #include "runtime/base/refusal.h"
 #include "runtime/agent/health.h"
 #include "runtime/plane/plane_int.h"
+#include "runtime/topo/rule.h"
 #include "runtime/net/sealed/sealed.h"
 #include "runtime/net/shm/shm.h"
 
@@ -137,7 +138,20 @@ static keel_status fill(void *user, void *base, int64_t handle, size_t offset, c
     return memory_fill(&p->credit, handle, offset, from, bytes);
 }
 
-static keel_status make_agent(struct plane *p)
+/* NULL where there is no grid. Not KEEL_OK: keelrun makes no such one. */
+static keel_status read_grid(const struct job_settings *s, struct grid_rule *rule, const struct grid_rule **out,
+                             char why[PLANE_WHY_MAX])
+{
+    *out = settings_on_grid(s) ? rule : NULL;
+    const char *wrong = *out ? rule_read(rule, &s->grid) : NULL;
+    if (*out && !wrong && rule->grid.nodes != s->nodes + s->spares + rule->ndead)
+        wrong = "it has not as many places as there are nodes";
+    if (wrong)
+        snprintf(why, PLANE_WHY_MAX, "grid %s: %s", s->grid.grid, wrong);
+    return wrong ? KEEL_ERR_ARG : KEEL_OK;
+}
+
+static keel_status make_agent(struct plane *p, const struct grid_rule *grid)
 {
     const struct plane_config *config = &p->config;
     struct agent_config c = {.ops = {.user = p,
@@ -167,6 +181,7 @@ static keel_status make_agent(struct plane *p)
                              .rank_node = config->settings->rank_node,
                              .policy = config->settings->on_failure,
                              .copies = config->settings->copies,
+                             .grid = grid,
                              .job = config->job_id,
                              .secret = config->secret,
                              .incarnation = p->incarnation,
@@ -359,9 +374,14 @@ static keel_status introduce(struct plane *p, const struct plane_blob *blobs, in
 keel_status plane_start(struct plane *p, const struct plane_blob *blobs, char why[PLANE_WHY_MAX])
 {
     int members = settings_ids(p->config.settings);
+    struct grid_rule rule;
+    const struct grid_rule *grid;
     why[0] = 0;
     choose_net(p, blobs, members);
-    keel_status status = make_agent(p);
+    keel_status status = read_grid(p->config.settings, &rule, &grid, why);
+    if (status != KEEL_OK)
+        return status;
+    status = make_agent(p, grid);
     p->agent_made = true;
     if (status != KEEL_OK)
         return fail(why, status, "the state of this node's memory");

@@ -7,14 +7,11 @@
 
 /* A job on a grid. */
 struct sliding {
-    struct place place;
-    struct transit transit;
-    struct place_method method;
-    int *node_at;   /* [grid nodes] who has that place, */
-    int32_t *at;    /* [ids] and who has which; -1: none */
-    int32_t *dead;  /* [grid nodes] scratch: places, */
-    int32_t *back;  /* and of those that are back */
-    uint8_t *holds; /* [grid nodes] scratch: it has a place */
+    struct grid_state grid;
+    int *node_at;  /* [grid nodes] who has that place, -1: nobody ever had; */
+    int32_t *at;   /* [ids] and who has which; -1: none */
+    int32_t *dead; /* [grid nodes] scratch: places, */
+    int32_t *back; /* and of those that are back */
 };
 
 static bool has_ranks(const struct view *v, int slot)
@@ -39,59 +36,48 @@ static void sliding_free(struct sliding *s)
 {
     if (!s)
         return;
-    transit_fini(&s->transit);
-    place_fini(&s->place);
+    grid_close(&s->grid);
     free(s->node_at);
     free(s->at);
     free(s->dead);
     free(s->back);
-    free(s->holds);
     free(s);
 }
 
-/* Slots first, then the spares in their order. */
-static void take_places(const struct view *v, struct sliding *s)
+/* returns   do as many have a place as there are? */
+static bool take_places(const struct view *v, struct sliding *s)
 {
-    int next = v->nodes;
     memset(s->at, -1, (size_t)view_ids(v) * sizeof *s->at);
-    for (int slot = 0; slot < v->nodes; slot++) {
-        s->node_at[s->place.home[slot]] = slot;
-        s->holds[s->place.home[slot]] = 1;
-    }
-    for (int32_t g = 0; g < s->place.grid.nodes; g++) {
-        if (!s->holds[g])
-            s->node_at[g] = next++;
-        s->at[s->node_at[g]] = g;
-    }
+    if (s->grid.place.homeless || grid_numbers(&s->grid, s->node_at) != v->nodes + v->spares)
+        return false;
+    for (int32_t g = 0; g < s->grid.place.grid.nodes; g++)
+        if (s->node_at[g] >= 0)
+            s->at[s->node_at[g]] = g;
+    return true;
 }
 
 static bool sliding_init(struct sliding *s, const struct view *v, const struct grid_rule *rule)
 {
     size_t nodes = (size_t)rule->grid.nodes;
-    s->method = rule->method;
     s->node_at = calloc(nodes, sizeof *s->node_at);
     s->at = calloc((size_t)view_ids(v), sizeof *s->at);
     s->dead = calloc(nodes, sizeof *s->dead);
     s->back = calloc(nodes, sizeof *s->back);
-    s->holds = calloc(nodes, sizeof *s->holds);
-    return s->node_at && s->at && s->dead && s->back && s->holds &&
-           place_init_slots(&s->place, &rule->grid, &rule->layout, v->nodes, NULL) &&
-           transit_init(&s->transit, &s->place, NULL);
+    return s->node_at && s->at && s->dead && s->back && grid_open(&s->grid, rule, v->nodes) && take_places(v, s);
 }
 
 bool view_place(struct view *v, const struct grid_rule *rule)
 {
-    if (rule->grid.nodes != v->nodes + v->spares || v->sliding)
+    if (rule->grid.nodes != v->nodes + v->spares + rule->ndead || v->sliding)
         return false;
     struct sliding *s = calloc(1, sizeof *s);
     struct view_move *plan = NULL;
     if (s && sliding_init(s, v, rule))
-        plan = calloc((size_t)s->transit.lines.cap + (size_t)v->nodes, sizeof *plan);
+        plan = calloc((size_t)s->grid.transit.lines.cap + (size_t)v->nodes, sizeof *plan);
     if (!plan) {
         sliding_free(s);
         return false;
     }
-    take_places(v, s);
     free(v->plan);
     v->plan = plan;
     v->sliding = s;
@@ -124,25 +110,25 @@ static int places_back(const struct view *v, struct sliding *s, const struct pla
  * was. */
 static int node_of_move(const struct view *v, const struct sliding *s, int32_t i)
 {
-    const struct place_move *m = &s->transit.lines.move[i];
+    const struct place_move *m = &s->grid.transit.lines.move[i];
     int now = view_slot_node(v, m->slot);
-    if (s->transit.next[m->slot] == i && now >= 0)
+    if (s->grid.transit.next[m->slot] == i && now >= 0)
         return now;
-    return s->node_at[m->from >= 0 ? m->from : s->transit.lost_on[m->slot]];
+    return s->node_at[m->from >= 0 ? m->from : s->grid.transit.lost_on[m->slot]];
 }
 
 /* The slot's next move; NULL: none. */
 static const struct place_move *next_of(const struct sliding *s, int slot)
 {
-    int32_t i = s->transit.next[slot];
-    return i < 0 ? NULL : &s->transit.lines.move[i];
+    int32_t i = s->grid.transit.next[slot];
+    return i < 0 ? NULL : &s->grid.transit.lines.move[i];
 }
 
 /* Where the slot is to be in the end; -1: there is no node for it. */
 static int aim_of(const struct sliding *s, int slot)
 {
-    int32_t place = s->place.node_of[slot];
-    return s->place.slot_at[place] == slot ? s->node_at[place] : -1;
+    int32_t place = s->grid.place.node_of[slot];
+    return s->grid.place.slot_at[place] == slot ? s->node_at[place] : -1;
 }
 
 static void add_move(struct view *v, int slot, int from, int to)
@@ -154,12 +140,12 @@ static void add_move(struct view *v, int slot, int from, int to)
 static void plan_slides(struct view *v, const int *dead, int ndead, const struct plan_birth *born, int nborn)
 {
     struct sliding *s = v->sliding;
-    struct transit *t = &s->transit;
+    struct transit *t = &s->grid.transit;
     int n = 0;
     for (int i = 0; i < ndead; i++)
         if (s->at[dead[i]] >= 0)
             s->dead[n++] = s->at[dead[i]];
-    (void)transit_change(t, &s->method, s->dead, n, s->back, places_back(v, s, born, nborn));
+    (void)transit_change(t, &s->grid.method, s->dead, n, s->back, places_back(v, s, born, nborn));
     for (int32_t i = 0; i < t->lines.count; i++)
         add_move(v, t->lines.move[i].slot, node_of_move(v, s, i), s->node_at[t->lines.move[i].to]);
     for (int slot = 0; slot < v->nodes; slot++) /* who has begun where it is not to be any more goes back */
@@ -241,7 +227,7 @@ void plan_follow(struct view *v)
         for (int slot = 0; slot < v->nodes; slot++) {
             const struct place_move *next = next_of(s, slot);
             if (next && is_there(v, slot, s->node_at[next->to]))
-                any = transit_done(&s->transit, slot, next->to) == TRANSIT_OK || any;
+                any = transit_done(&s->grid.transit, slot, next->to) == TRANSIT_OK || any;
         }
     }
 }

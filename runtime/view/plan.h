@@ -19,20 +19,13 @@
 #ifndef KEEL_VIEW_PLAN_H
 #define KEEL_VIEW_PLAN_H
 
-#include "runtime/topo/transit.h"
+#include "runtime/topo/rule.h"
 #include "runtime/view/view.h"
 
-/* The grid on which the nodes of the start stand: slot s on node s, which has the place of grid slot s; the spares have
- * the other places, in the order of both. */
-struct grid_rule {
-    struct grid grid; /* as many nodes as nodes and spares together */
-    struct spare_layout layout;
-    struct place_method
-        method; /* steps of its own (PLACE_OWN) are copied with their arguments, which outlive the view */
-};
-
-/* From now on dead nodes are replaced by sliding. After view_init, before the first view_apply. False: out of memory,
- * or the nodes do not fit the grid; then the view is as it was. */
+/* From now on dead nodes are replaced by sliding, on the grid whose places nodes and spares have as topo/rule.h says:
+ * together with those that are not there at the start they are as many. What rule points to outlives the view. After
+ * view_init, before the first view_apply. False: out of memory, or the nodes do not fit the grid; then the view is as
+ * it was. */
 bool view_place(struct view *v, const struct grid_rule *rule);
 /* What view_place made. */
 void plan_fini(struct view *v);

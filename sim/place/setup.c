@@ -1,5 +1,7 @@
 #include "sim/place/setup.h"
 
+#include "runtime/topo/rule.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -8,20 +10,9 @@ enum pattern_kind setup_stencil(const struct grid *g)
     return g->ndims == 2 ? PATTERN_5P : g->ndims == 3 ? PATTERN_7P : PATTERN_STAR;
 }
 
-/* "repair" or "repair(8)": the bound on moves; 0 for anything else. */
-static int32_t repair_moves(const char *method)
-{
-    int moves = 0, used = 0;
-    if (strcmp(method, "repair") == 0)
-        return REMAP_MOVES;
-    if (sscanf(method, "repair(%9d)%n", &moves, &used) != 1 || method[used] || !used)
-        return 0;
-    return moves >= 1 && moves <= REMAP_MOVES_MAX ? moves : 0;
-}
-
 bool setup_is_own(const char *method)
 {
-    return strcmp(method, "balance") == 0 || repair_moves(method);
+    return strcmp(method, "balance") == 0 || rule_repair_moves(method);
 }
 
 bool setup_slides(const struct setup *s)
@@ -79,9 +70,9 @@ bool job_open_until(struct job *j, const struct setup *s, const atomic_bool *sto
     if (ok && strcmp(s->method, "balance") == 0) {
         strcpy(j->method.name, "balance");
         ok = balance_init(&j->balance, &j->place, &j->load) && place_method_add(&j->method, balance_plan, &j->balance);
-    } else if (ok && repair_moves(s->method)) {
+    } else if (ok && rule_repair_moves(s->method)) {
         strcpy(j->method.name, s->method);
-        ok = remap_init(&j->remap, &j->place, &j->load, repair_moves(s->method)) &&
+        ok = remap_init(&j->remap, &j->place, &j->load, rule_repair_moves(s->method)) &&
              place_method_add(&j->method, remap_plan, &j->remap);
     } else if (ok)
         place_method_parse(&j->method, s->method, s->grid.ndims);

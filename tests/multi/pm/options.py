@@ -331,6 +331,118 @@ def test_keelrun_copies_at_is_half_or_next():
         refused(["--copies-at", "next", option, "x"], "--copies-at next cannot be used with %s: the next node may be in the same rack" % option)
 
 
+GRID = ["-n", "9", "--grid", "4x4"]
+
+
+def host_of(options, nodes, node):
+    """What keelrun calls the node when it has died; what it said before."""
+    with Job(options + ["sleep", "5"]) as job:
+        starts = wait_for(lambda: len(job.events("start")) == nodes and job.events("start"), "all nodes")
+        before = job.stderr()
+        os.kill([e["pid"] for e in starts if e["node"] == node][0], signal.SIGKILL)
+        job.wait()
+        return re.search(r"node %d \((.*?)\)" % node, job.stderr()[len(before):])[1], before, job.events("started")[0]["grid"]
+
+
+def refused_on_grid(options, why):
+    code, out, err = run(GRID + options + ["echo", "ran"])
+    assert (code, out, err) == (2, "", "keelrun: %s\n" % why), (options, code, out, err)
+
+
+def on_grid(options):
+    """What the job says of its grid in the event log."""
+    with Job(GRID + options + ["true"]) as job:
+        assert job.wait() == 0 and job.stderr() == "", job.stderr()
+        started = job.events("started")[0]
+        return started["grid"], (started["nodes"], started["spares"])
+
+
+def test_keelrun_grid_places_nodes_and_spares():
+    grid, counts = on_grid([])
+    assert counts == (9, 7) and grid == {"nodes": "4x4", "spare_alloc": "2D(2,1)", "substitution": "auto", "moves": 0, "dead": [],
+                                         "place": [0, 1, 2, 4, 5, 6, 8, 9, 10, 3, 7, 11, 12, 13, 14, 15]}, grid
+    assert on_grid(["--nodes", "9", "--spares", "7"])[0] == grid
+    assert on_grid(["--nodes", "8"])[1] == (8, 8) and on_grid(["--ppn", "3"])[1] == (3, 13)
+    refused_on_grid(["--spares", "3"], "the grid 4x4 has 16 places: with 9 nodes that compute there are 7 spares, not 3")
+    refused_on_grid(["--nodes", "10"], "10 nodes that compute do not fit the grid 4x4 with 2D(2,1) spares: it has places for 9")
+    refused_on_grid(["-n", "8"], "8 ranks on 9 nodes: every node needs at least one rank")
+    refused_on_grid(["--hosts", "a,b,c"], "the grid 4x4 has 16 places, and there are 3 hosts")
+    refused_on_grid(["--grid", "4x"], "--grid 4x: a grid is written like 12x12x12, or 8tx8tx16 with t for a torus dimension")
+    refused_on_grid(["--grid", "80x80"], "--grid 80x80: a job has 4096 nodes at most")
+
+
+def test_keelrun_grid_gives_hosts_the_places_in_their_order():
+    """x first; so the last of a row is a spare."""
+    with tempfile.TemporaryDirectory(prefix="keel-test-") as directory:
+        hosts = ["--launcher-exec", ssh(directory), "--hosts", "127.0.1.[1-4]", "--grid", "2x2", "-n", "1"]
+        assert host_of(hosts, 4, 1)[0] == "127.0.1.2"
+        assert host_of(hosts + ["-n", "2", "--spare-alloc", "2D(1,1)"], 4, 1)[0] == "127.0.1.3"
+
+
+def test_keelrun_torus_names_dimensions():
+    assert on_grid(["--torus", "y"])[0]["nodes"] == "4x4t" and on_grid(["--torus", "yx"])[0]["nodes"] == "4tx4t"
+    assert on_grid(["--grid", "4tx4", "--torus", "y"])[0]["nodes"] == "4tx4t"
+    refused_on_grid(["--torus", "xz"], "--torus xz: z is no dimension of the grid 4x4, which has xy")
+    refused_on_grid(["--torus", ""], "--torus: no dimension is named, as in --torus xy")
+    refused(["--torus", "x"], "--torus is of use only with --grid")
+
+
+def test_keelrun_spare_alloc_says_which_sides():
+    for spares, last in ("2D(1,1)", [3, 7, 11, 15]), ("2D(1,1):y", [12, 13, 14, 15]):
+        grid, counts = on_grid(["-n", "12", "--spare-alloc", spares])
+        assert counts == (12, 4) and grid["place"] == [p for p in range(16) if p not in last] + last, (spares, grid)
+    for spares, why in [("2D(3,1)", "r in qD(r,s) must be 0 to q"), ("3D(2,1)", "q in qD(r,s) must be the number of dimensions of the grid"),
+                        ("2D(2,4)", "s in qD(r,s) must be at least 1 and less than the sides of the grid"),
+                        ("two", "a spare allocation is written like 3D(2,1), or 3D(2,1):xz with its sides named")]:
+        refused_on_grid(["--spare-alloc", spares], "--spare-alloc %s on the grid 4x4: %s" % (spares, why))
+    refused(["--spare-alloc", "2D(1,1)"], "--spare-alloc is of use only with --grid")
+
+
+def test_keelrun_substitution_is_a_method():
+    """What becomes of it: fault/grid.py."""
+    for method in "0D", "2D", "hybrid(2D+0D)", "hybrid(-2D)", "balance", "repair", "repair(3)", "none":
+        assert on_grid(["--substitution", method])[0]["substitution"] == method
+    refused_on_grid(["--substitution", "hybird(all)"], "--substitution hybird(all) is not known; is hybrid(all) meant?")
+    refused_on_grid(["--substitution", "ballance"], "--substitution ballance is not known; is balance meant?")
+    for method, why in [("3D", "a sliding method cannot have more dimensions than the grid"),
+                        ("repair(0)", "the bound of repair(N) is 1 to 256 moves per failure")]:
+        refused_on_grid(["--substitution", method], "--substitution %s: %s; or balance, repair, repair(N), auto, none" % (method, why))
+    refused_on_grid(["--substitution", "0D", "--on-failure", "abort"], "--substitution is of use only with --on-failure substitute")
+    refused(["--substitution", "0D"], "--substitution is of use only with --grid")
+
+
+def test_keelrun_moves_are_bounded():
+    assert on_grid(["--moves", "3"])[0]["moves"] == 3
+    for bad in "0", "-1", "1048577", "x":
+        refused_on_grid(["--moves", bad], "--moves: %s is not a number from 1 to 1048576" % bad)
+    refused(["--moves", "3"], "--moves is of use only with --grid")
+
+
+def test_keelrun_dead_nodes_are_not_started():
+    grid, counts = on_grid(["--dead", "5,15", "--substitution", "1D"])
+    assert counts == (9, 5) and grid["dead"] == [5, 15], (grid, counts)
+    assert grid["place"] == [0, 1, 2, 4, 9, 6, 8, 13, 10, 3, 7, 11, 12, 14], grid  # 5 and 9 have gone along y
+    for dead, why in [("5,5", "--dead names 5 twice"), ("16", "--dead: 16 is neither a place from 0 to 15 nor a host"),
+                      ("", "--dead:  is neither a place from 0 to 15 nor a host"),
+                      ("0,1,2,3,4,5,6,7", "the grid 4x4 with 8 dead nodes has 8 that live, and 9 are to compute")]:
+        refused_on_grid(["--dead", dead], why)
+    refused_on_grid(["--dead", "5", "--substitution", "none"], "--substitution none has no node of the grid 4x4 for 1 of 1 dead ones")
+    refused(["--dead", "5"], "--dead is of use only with --grid")
+    with tempfile.TemporaryDirectory(prefix="keel-test-") as directory:
+        with Job(["--launcher-exec", ssh(directory), "--hosts", "127.0.1.[1-3],127.0.1.9", "--grid", "2x2", "-n", "1", "--dead", "127.0.1.9", "true"]) as job:
+            assert job.wait() == 0 and "127.0.1.9" not in calls(directory), job.stderr()
+
+
+def test_keelrun_grid_leaves_out_who_does_not_come():
+    """The others have the numbers of a grid on which that node is dead from the start."""
+    with tempfile.TemporaryDirectory(prefix="keel-test-") as directory:
+        hosts = ["127.0.1.%d" % i for i in (1, 2, 3, 4, 9, 5, 6, 7, 8)]
+        host, said, grid = host_of(["--launcher-exec", ssh(directory), "--hosts", ",".join(hosts), "--grid", "3x3", "--substitution", "1D",
+                                    "-n", "4", "--start-timeout", "3"], 8, 3)
+        assert said == "keelrun: node 3 (127.0.1.9) has not joined within 3 s; its ranks start elsewhere on the grid\n", said
+        assert grid["dead"] == [4] and grid["place"] == [0, 1, 3, 7, 2, 5, 6, 8] and host == hosts[7], (grid, host)
+
+
 def test_keelrun_topology_file_says_which_hosts_share_a_rack():
     with tempfile.TemporaryDirectory(prefix="keel-test-") as directory:
         path = os.path.join(directory, "racks")

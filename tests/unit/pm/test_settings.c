@@ -10,7 +10,7 @@
 #include "pm/wire/settings.h"
 
 static int rank_node[] = {0, 0, 1, 2}, edges[] = {0, 1, 1, 2, 2, 3, 3, 0},
-           domain[] = {0, 1, 0, 1, 4096, 0, 0, 0, 3, 4096};
+           domain[] = {0, 1, 0, 1, 4096, 0, 0, 0, 3, 4096}, dead[] = {5, 2};
 
 static const struct job_settings all = {.nodes = 3,
                                         .spares = 1,
@@ -26,6 +26,7 @@ static const struct job_settings all = {.nodes = 3,
                                         .edges = edges,
                                         .edge_count = 4,
                                         .copies = {COPIES_AT_NEXT, 2, true, domain},
+                                        .grid = {"3tx2", "2D(1,1)", "hybrid(all)", 7, dead, 2},
                                         .silence_ms = 900,
                                         .stopped_ms = 300,
                                         .late_ms = 160,
@@ -54,6 +55,13 @@ static void test_settings_arrive_as_they_were(void **state)
     assert_int_equal(got.copies.levels, 2);
     assert_true(got.copies.hosts_told);
     assert_memory_equal(got.copies.domain, domain, sizeof domain);
+    assert_true(settings_on_grid(&got));
+    assert_string_equal(got.grid.grid, "3tx2");
+    assert_string_equal(got.grid.spares, "2D(1,1)");
+    assert_string_equal(got.grid.method, "hybrid(all)");
+    assert_int_equal(got.grid.moves, 7);
+    assert_int_equal(got.grid.ndead, 2);
+    assert_memory_equal(got.grid.dead, dead, sizeof dead);
     assert_int_equal(got.silence_ms, 900);
     assert_int_equal(got.stopped_ms, 300);
     assert_int_equal(got.late_ms, 160);
@@ -90,7 +98,7 @@ static void test_settings_lack_nothing(void **state)
     }
 // NOLINTNEXTLINE(bugprone-macro-parentheses): a term of a sum
 #define ONE(...) +1
-    assert_int_equal(json_object_size(object), 9 JOB_SETTINGS_LIST(ONE, ONE, ONE));
+    assert_int_equal(json_object_size(object), 10 JOB_SETTINGS_LIST(ONE, ONE, ONE));
     json_decref(object);
     assert_false(is_taken(NULL));
 }
@@ -166,6 +174,58 @@ static void test_settings_name_nodes_that_there_are(void **state)
     json_decref(object);
 }
 
+static void test_settings_of_no_grid_arrive(void **state)
+{
+    (void)state;
+    struct job_settings none = all, got;
+    none.grid = (struct grid_choice){0};
+    json_t *object = settings_encode(&none);
+    assert_true(settings_decode(&got, object));
+    assert_false(settings_on_grid(&got));
+    settings_free(&got);
+    json_decref(object);
+}
+
+static void test_settings_of_a_grid_are_whole_and_in_range(void **state)
+{
+    (void)state;
+    char longer[GRID_TEXT_MAX + 1];
+    memset(longer, '1', sizeof longer);
+    longer[GRID_TEXT_MAX] = '\0';
+    static const char *const texts[] = {"nodes", "spares", "method"};
+    json_t *object = settings_encode(&all), *grid = json_object_get(object, "grid"), *value, *list;
+    const char *key;
+    json_t *was = json_copy(grid);
+    json_object_foreach(was, key, value) {
+        json_object_del(grid, key);
+        assert_false(is_taken(object));
+        json_object_set_new(grid, key, json_true());
+        assert_false(is_taken(object));
+        json_object_set(grid, key, value);
+        assert_true(is_taken(object));
+    }
+    for (int i = 0; i < 3; i++) {
+        value = json_incref(json_object_get(grid, texts[i]));
+        json_object_set_new(grid, texts[i], json_string(longer));
+        assert_false(is_taken(object));
+        json_object_set_new(grid, texts[i], json_string(longer + 1));
+        assert_true(is_taken(object));
+        json_object_set_new(grid, texts[i], json_string(""));
+        assert_false(is_taken(object));
+        json_object_set_new(grid, texts[i], value);
+    }
+    json_object_set_new(grid, "moves", json_integer(-1));
+    assert_false(is_taken(object));
+    json_object_set_new(grid, "moves", json_integer(0));
+    list = json_object_get(grid, "dead");
+    json_array_append_new(list, json_integer(4096));
+    assert_false(is_taken(object));
+    json_array_set_new(list, 2, json_integer(4095));
+    assert_true(is_taken(object));
+    json_decref(was);
+    json_decref(object);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -174,6 +234,8 @@ int main(void)
         cmocka_unit_test(test_settings_are_in_range),
         cmocka_unit_test(test_settings_each_of_the_list_arrives_alone),
         cmocka_unit_test(test_settings_name_nodes_that_there_are),
+        cmocka_unit_test(test_settings_of_no_grid_arrive),
+        cmocka_unit_test(test_settings_of_a_grid_are_whole_and_in_range),
     };
     return cmocka_run_group_tests_name("settings", tests, NULL, NULL);
 }
