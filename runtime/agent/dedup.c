@@ -26,21 +26,23 @@ void dedup_fini(struct dedup *d)
 
 /* ---- operations outside tasks ---- */
 
-enum dedup_verdict dedup_look(const struct dedup *d, struct life origin, uint32_t lane, uint64_t number,
+enum dedup_verdict dedup_look(const struct dedup *d, struct life origin, uint32_t lane, uint64_t number, uint32_t piece,
                               int64_t *result)
 {
     const struct dedup_origin *o = d->origin[origin.rank];
     *result = 0;
-    if (!o || o->incarnation < origin.incarnation)
-        return DEDUP_NEW;
-    if (origin.incarnation < o->incarnation)
+    if (o && origin.incarnation < o->incarnation)
         return DEDUP_ECHO;
-    if (lane >= o->lanes || number > o->lane[lane].number)
-        return DEDUP_NEW;
-    if (number < o->lane[lane].number)
+    bool known = o && o->incarnation == origin.incarnation && lane < o->lanes;
+    struct dedup_lane last = known ? o->lane[lane] : (struct dedup_lane){0};
+    if (number < last.number)
         return DEDUP_ECHO;
-    *result = o->lane[lane].result;
-    return DEDUP_SEEN;
+    uint64_t pieces = number == last.number ? (uint64_t)last.result : 0; /* of it, executed */
+    if (number == last.number && piece <= pieces) {
+        *result = last.result;
+        return DEDUP_SEEN;
+    }
+    return piece <= pieces + 1 ? DEDUP_NEW : DEDUP_EARLY;
 }
 
 bool dedup_reserve(struct dedup *d, struct life origin, uint32_t lane)

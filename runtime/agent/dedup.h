@@ -3,7 +3,9 @@
  * An operation outside a task is (origin's life, lane, number). A rank has at most one operation in flight in a
  * lane, and numbers them; so the last one of each lane, with the value it returned, decides every retry, however many
  * lanes (threads) go on meanwhile. A lower number can only be an echo: its origin has its answer, and it is never
- * executed.
+ * executed. An accumulate goes out in pieces, several of them at a time, which are counted from 1: the next one is
+ * executed, a lower one is known, a higher one came too early. What it returns is how many are executed. So an
+ * operation has one number however it is cut, and a lane's record is as small for a long one.
  *
  * An operation in a task is (task, round, step), whatever process runs it. The steps of a task towards one copyset are
  * counted from 0 without gaps; the next step is executed, a lower one is known, a higher one came too early (its
@@ -21,7 +23,7 @@
 
 struct dedup_lane {
     uint64_t number; /* the last one seen, 0: none */
-    int64_t result;
+    int64_t result;  /* of an accumulate: its last piece seen */
 };
 
 /* As other nodes read it (WIRE_SNAP_ORIGIN). It has no replica: a rank has one. */
@@ -51,18 +53,19 @@ enum dedup_verdict {
     DEDUP_NEW,  /* execute it */
     DEDUP_SEEN, /* it took effect; its result is known */
     DEDUP_ECHO, /* an old message come again, or from a process that is dead: nobody waits for an answer */
-    DEDUP_EARLY /* a step before it has not come: to be sent again */
+    DEDUP_EARLY /* a piece or step before it has not come: to be sent again */
 };
 
 bool dedup_init(struct dedup *d, int ranks);
 void dedup_fini(struct dedup *d);
 
-/* *result gets the value returned if it is DEDUP_SEEN. */
-enum dedup_verdict dedup_look(const struct dedup *d, struct life origin, uint32_t lane, uint64_t number,
+/* *result gets the value returned if it is DEDUP_SEEN. piece: of an accumulate, from 1; 0 of what has but one, and
+ * returns a value. */
+enum dedup_verdict dedup_look(const struct dedup *d, struct life origin, uint32_t lane, uint64_t number, uint32_t piece,
                               int64_t *result);
 /* Make room, so that the record cannot fail after the operation took effect. False when out of memory. */
 bool dedup_reserve(struct dedup *d, struct life origin, uint32_t lane);
-/* After dedup_reserve for the same origin and lane. */
+/* After dedup_reserve for the same origin and lane. result: of an accumulate its piece. */
 void dedup_record(struct dedup *d, struct life origin, uint32_t lane, uint64_t number, int64_t result);
 
 enum dedup_verdict dedup_task_look(const struct dedup *d, uint64_t task, uint32_t round, uint32_t step);

@@ -96,7 +96,8 @@ static void accumulate(const struct target *t, uint8_t *at)
     }
 }
 
-static int64_t apply(const struct target *t)
+/* The value that it returns; of an accumulate the piece, which is what is remembered of it. */
+static int64_t apply(const struct target *t, const struct msg_identity *id)
 {
     uint8_t *at = t->copy->base + t->request.at.offset;
     struct msg_rmw rmw;
@@ -104,9 +105,11 @@ static int64_t apply(const struct target *t)
         msg_rmw_decode(t->w, &rmw);
         return arith_rmw((enum arith_rmw)rmw.operation, rmw.bytes, at, rmw.a, rmw.b);
     }
-    if (t->w->type == WIRE_ACC)
+    if (t->w->type == WIRE_ACC) {
         accumulate(t, at);
-    else if (is_packed(t))
+        return id->of_task ? 0 : id->step;
+    }
+    if (is_packed(t))
         pack_scatter(&t->pack, at);
     else
         words_store(at, t->body, t->request.len);
@@ -122,7 +125,7 @@ static inline enum dedup_verdict look(const struct agent *a, const struct target
         return DEDUP_NEW;
     if (id->of_task)
         return dedup_task_look(d, id->task, id->round, id->step);
-    return dedup_look(d, t->request.origin, id->lane, id->number, value);
+    return dedup_look(d, t->request.origin, id->lane, id->number, id->step, value);
 }
 
 /* The last copy has it when all have; and it is nearer to the origin, if that is on its node. Not while a copy is
@@ -205,7 +208,7 @@ static void execute(struct agent *a, const struct target *t)
     }
     chain_mark(a, t->copyset, &waiter->mark);
     if (verdict == DEDUP_NEW) {
-        value = apply(t);
+        value = apply(t, &id);
         mark(a, t->copy, t->request.at.offset, len,
              is_packed(t) ? &t->pack : NULL); /* the last copy may answer for us */
         if (once)

@@ -1,5 +1,5 @@
-/* How an operation that counts once is recognised when it is repeated: by its number in a lane of its rank, or as a
- * step of a task. */
+/* How an operation that counts once is recognised when it is repeated: by its number in a lane of its rank, and which
+ * piece of it is sent, or as a step of a task. */
 #ifndef KEEL_WIRE_IDENTITY_H
 #define KEEL_WIRE_IDENTITY_H
 
@@ -9,10 +9,11 @@ enum { IDENTITY_F_TASK = 4 };
 
 struct msg_identity {
     bool of_task;
-    uint32_t lane;        /* not of a task: of the rank, below LANES_MAX */
-    uint64_t number;      /* and the number in it */
-    uint64_t task;        /* of a task: task_id.h */
-    uint32_t round, step; /* of the task */
+    uint32_t lane;   /* not of a task: of the rank, below LANES_MAX */
+    uint64_t number; /* and the number in it */
+    uint64_t task;   /* of a task: task_id.h */
+    uint32_t round;  /* of the task */
+    uint32_t step;   /* of the task; else the piece of an accumulate, from 1, or 0: it has but this one */
 };
 
 /* Into a message that has been begun. */

@@ -32,7 +32,7 @@ struct piece {
     int leg;
     int lane;           /* -1: none */
     uint64_t number;    /* in the lane */
-    uint32_t step;      /* of the task */
+    uint32_t step;      /* of the task, or of the operation: msg_identity's */
     bool remote_access; /* the provider uses our memory until its event: a write, a read, or a message sent from it */
     struct wire wire;   /* of such a message; else its type is 0 */
     bool done;          /* only that event is missing */

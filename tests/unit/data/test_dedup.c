@@ -22,7 +22,7 @@ static enum dedup_verdict look(const struct dedup *d, uint32_t rank, uint32_t in
                                uint64_t number)
 {
     int64_t result;
-    return dedup_look(d, life_of((int)rank, incarnation), lane, number, &result);
+    return dedup_look(d, life_of((int)rank, incarnation), lane, number, 0, &result);
 }
 
 static void record_task(struct dedup *d, uint64_t task, uint32_t round, uint32_t step)
@@ -51,9 +51,9 @@ static void test_dedup_repeated_operation_is_seen_with_its_result(void **state)
 {
     struct dedup *d = *state;
     int64_t result = 5;
-    assert_int_equal(dedup_look(d, life_of(2, 1), 3, 10, &result), DEDUP_NEW);
+    assert_int_equal(dedup_look(d, life_of(2, 1), 3, 10, 0, &result), DEDUP_NEW);
     record(d, 2, 1, 3, 10, -77);
-    assert_int_equal(dedup_look(d, life_of(2, 1), 3, 10, &result), DEDUP_SEEN);
+    assert_int_equal(dedup_look(d, life_of(2, 1), 3, 10, 0, &result), DEDUP_SEEN);
     assert_int_equal(result, -77);
     assert_int_equal(look(d, 2, 1, 3, 11), DEDUP_NEW);
     assert_int_equal(look(d, 2, 1, 3, 9), DEDUP_ECHO);
@@ -78,7 +78,7 @@ static void test_dedup_128_lanes_each_keep_their_last(void **state)
         for (uint32_t lane = 0; lane < LANES_MAX; lane++)
             record(d, 3, 0, (lane * 37) % LANES_MAX, number, (int64_t)(number * 1000 + (lane * 37) % LANES_MAX));
     for (uint32_t lane = 0; lane < LANES_MAX; lane++) {
-        assert_int_equal(dedup_look(d, life_of(3, 0), lane, 20, &result), DEDUP_SEEN);
+        assert_int_equal(dedup_look(d, life_of(3, 0), lane, 20, 0, &result), DEDUP_SEEN);
         assert_int_equal(result, 20000 + lane);
         assert_int_equal(look(d, 3, 0, lane, 21), DEDUP_NEW);
     }
@@ -92,7 +92,7 @@ static void test_dedup_one_slow_lane_is_not_forgotten_while_others_go_on(void **
     record(d, 1, 0, 7, 1, 42);
     for (uint64_t number = 1; number <= 100000; number++)
         record(d, 1, 0, (uint32_t)(number % 2) * 90, number, 0);
-    assert_int_equal(dedup_look(d, life_of(1, 0), 7, 1, &result), DEDUP_SEEN);
+    assert_int_equal(dedup_look(d, life_of(1, 0), 7, 1, 0, &result), DEDUP_SEEN);
     assert_int_equal(result, 42);
 }
 
@@ -119,7 +119,7 @@ static void test_dedup_random_operations_agree_with_a_plain_table(void **state)
         uint32_t rank = (uint32_t)rng_below(&rng, 4), lane = (uint32_t)rng_below(&rng, LANES_MAX);
         uint64_t n = 1 + rng_below(&rng, number[rank][lane] + 3);
         int64_t result;
-        enum dedup_verdict verdict = dedup_look(d, life_of((int)rank, 0), lane, n, &result);
+        enum dedup_verdict verdict = dedup_look(d, life_of((int)rank, 0), lane, n, 0, &result);
         assert_int_equal(verdict, n > number[rank][lane]    ? DEDUP_NEW
                                   : n == number[rank][lane] ? DEDUP_SEEN
                                                             : DEDUP_ECHO);
@@ -236,7 +236,7 @@ static void test_dedup_origin_loaded_decides_as_where_it_came_from(void **state)
     record(&copy, 2, 2, 0, 9, 9);
     assert_true(dedup_origin_load(&copy, d->origin[2], dedup_origin_bytes(d->origin[2])));
     for (uint32_t lane = 0; lane < 20; lane++) {
-        assert_int_equal(dedup_look(&copy, life_of(2, 3), lane, 100 + lane, &result), DEDUP_SEEN);
+        assert_int_equal(dedup_look(&copy, life_of(2, 3), lane, 100 + lane, 0, &result), DEDUP_SEEN);
         assert_int_equal(result, lane);
     }
     for (uint32_t lane = 0; lane < LANES_MAX; lane++)

@@ -111,6 +111,40 @@ static void test_execute_operation_repeated_at_the_promoted_copy_counts_once(voi
     assert_int_equal(word_at(2, SEG_TRIPLE, 0, 8), 9);
 }
 
+static struct wire piece_of(uint64_t number, uint32_t piece)
+{
+    struct wire acc = rank_wire(writer, WIRE_ACC, SEG_TRIPLE, 0, 8 + 8 * piece);
+    acc.raw.count = KEEL_INT64;
+    acc.raw.a = 1;
+    acc.raw.identity = number;
+    acc.raw.step = piece;
+    acc.len = 8;
+    return acc;
+}
+
+/* Answers were lost with the primary: all are sent again, some of them twice. */
+static void test_execute_pieces_of_an_accumulate_count_once_and_in_order_at_the_promoted_copy(void **state)
+{
+    (void)state;
+    const int64_t one = 1;
+    assert_int_equal(rank_ask(writer, 0, piece_of(4, 2), &one), WIRE_RETRY); /* its predecessor did not come */
+    assert_int_equal(rank_ask(writer, 0, piece_of(4, 1), &one), KEEL_OK);
+    assert_int_equal(rank_ask(writer, 0, piece_of(4, 2), &one), KEEL_OK);
+    world_kill_node(0);
+    uint32_t generation = copyset_at(1, SEG_TRIPLE, 0)->generation;
+    static const int asked[][2] = {{4, WIRE_RETRY}, {1, KEEL_OK}, {2, KEEL_OK},
+                                   {3, KEEL_OK},    {3, KEEL_OK}, {4, KEEL_OK}};
+    for (size_t i = 0; i < sizeof asked / sizeof asked[0]; i++) {
+        struct wire acc = piece_of(4, (uint32_t)asked[i][0]);
+        acc.epoch = generation;
+        assert_int_equal(rank_ask(writer, 1, acc, &one), asked[i][1]);
+    }
+    for (uint32_t piece = 1; piece <= 4; piece++) {
+        assert_int_equal(word_at(1, SEG_TRIPLE, 0, 8 + 8 * piece), 1);
+        assert_int_equal(word_at(2, SEG_TRIPLE, 0, 8 + 8 * piece), 1);
+    }
+}
+
 static void test_execute_steps_of_a_task_count_once_whoever_runs_it(void **state)
 {
     (void)state;
@@ -287,6 +321,7 @@ int main(void)
         TEST(test_execute_accumulate_of_every_type_counts_once_at_the_promoted_copy),
         TEST(test_execute_atomics_of_32_bits_leave_the_word_beside_them),
         TEST(test_execute_operation_repeated_at_the_promoted_copy_counts_once),
+        TEST(test_execute_pieces_of_an_accumulate_count_once_and_in_order_at_the_promoted_copy),
         TEST(test_execute_steps_of_a_task_count_once_whoever_runs_it),
         TEST(test_execute_forward_of_a_node_that_is_no_primary_is_ignored),
         TEST(test_execute_forward_that_leaves_out_a_copy_is_ignored),

@@ -37,7 +37,7 @@ static void test_repair_third_copy_is_filled_with_bytes_and_records(void **state
     assert_int_equal(word_at(3, SEG_TRIPLE, 0, SEG_BYTES - 8), 55);
     const struct dedup *d = &w.node[3].agent.dedup[copyset_of(0, 2)];
     int64_t result;
-    assert_int_equal(dedup_look(d, life_of(3, 0), 5, 3, &result), DEDUP_SEEN);
+    assert_int_equal(dedup_look(d, life_of(3, 0), 5, 3, 0, &result), DEDUP_SEEN);
     assert_int_equal(result, 200);
     assert_int_equal(dedup_task_look(d, task_id(SEG_TRIPLE, 40), 2, 0), DEDUP_SEEN);
     world_kill_node(0); /* and it can be counted on */
