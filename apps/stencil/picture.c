@@ -25,7 +25,9 @@ bool picture_png(const char *path, const double *values, int rows, int columns)
         return false;
     for (size_t i = 0; i < n; i++)
         colour(values[i], pixels + 3 * i);
-    bool written = png_image_write_to_file(&image, path, 0, pixels, 0, NULL);
+    FILE *file = fopen(path, "wb"); /* png_image_write_to_file removes what it cannot write, a device as well */
+    bool written = file && png_image_write_to_stdio(&image, file, 0, pixels, 0, NULL);
+    written = file && fclose(file) == 0 && written;
     png_image_free(&image);
     free(pixels);
     return written;

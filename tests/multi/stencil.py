@@ -41,6 +41,15 @@ def test_picture_is_a_png_of_the_field():
         assert code == 1 and "keel-stencil: %s/no/such.png: " % folder in err, (code, err)
 
 
+def test_what_cannot_be_written_is_not_removed():
+    with tempfile.TemporaryDirectory() as folder:
+        path = folder + "/full.png"
+        os.symlink("/dev/full", path)
+        code, _, err = run(["-n", "2", STENCIL, "5p", "--sweeps", "1", "--png", path])
+        assert code == 1 and "keel-stencil: %s: No space left on device" % path in err, (code, err)
+        assert os.path.islink(path), "it was removed"
+
+
 def test_wrong_command_line_is_refused_in_one_line():
     for arguments, line in [([], "which stencil? usage: keel-stencil 5p|9p|7p|27p"),
                             (["4p"], "4p: there are the stencils 5p, 9p, 7p and 27p"),
