@@ -2,7 +2,7 @@
  * result with exit code 0 (armci_loss.py). The process VICTIM is killed (HOW: rank), takes its node along (node), ends
  * with 0 (exit) or with 3 (code), while the others
  *   start    are on their way into MPI_Init          mpi      wait in MPI, where it never comes
- *   init     are on their way into ARMCI_Init        compute  compute, outside all libraries, and then sum
+ *   init     are on their way into ARMCI_Init        compute  are outside all libraries for a second, and then sum
  *   sum      are in collectives                      final    have left ARMCI, and are in MPI_Finalize
  *   get      get what is the victim's */
 #include <armci.h>
@@ -49,12 +49,11 @@ static void at(const char *place, int me)
         lose();
 }
 
-static void compute(double seconds)
+/* As who computes, in no call of a library's, but without taking the processor from who must find out. */
+static void compute(void)
 {
-    volatile double x = 1;
-    const clock_t end = clock() + (clock_t)(seconds * CLOCKS_PER_SEC);
-    while (clock() < end)
-        x = x * 1.0000001 + 1e-9;
+    for (struct timespec left = {.tv_sec = 1}; nanosleep(&left, &left) != 0;)
+        continue;
 }
 
 static double step(double **base, int n, int i, int me)
@@ -68,7 +67,7 @@ static double step(double **base, int n, int i, int me)
         if (strcmp(where, "mpi") == 0)
             MPI_Barrier(MPI_COMM_WORLD);
         if (strcmp(where, "compute") == 0)
-            compute(1);
+            compute();
     }
     EXPECT(ARMCI_Get(base[(me + i) % n], &mine, sizeof mine, (me + i) % n) == 0);
     if (strcmp(where, "sum") == 0)
