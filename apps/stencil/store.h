@@ -7,6 +7,7 @@
  *   halo     what came, in turns
  *   changed  what the sweep before the last look changed in the block, and before the one before, in turns: all ranks
  *            look before one can come to the next look but one
+ *   told     for each rank, the last look that it has come to: only this rank sets the word, and never to less
  *
  * A halo of the field after t sweeps overwrites that of t - 2, and is sent when the sender has stored its block after
  * t. For that it needed the receiver's halo of t - 1, which went out when the receiver had stored its block after t -
@@ -42,7 +43,8 @@ void store_save(struct store *s, const double *cells, int64_t sweeps, double cha
 double store_changed(const struct store *s);
 /* Give the neighbours what they need of the block after s->done sweeps, and take what they give. */
 void store_exchange(struct store *s, double *cells);
-/* What that sweep changed in all blocks, summed in the order of the ranks; waits until each rank has stored its own. */
+/* What that sweep changed in all blocks, summed in the order of the ranks. Tells all that this rank has stored its own,
+ * and waits until each has: in keel_wait_until, so that it is said for whom. */
 double store_changed_all(const struct store *s);
 /* Read another rank's block after so many sweeps. Returns its cells, in memory that the next call uses again. */
 const double *store_read(struct store *s, int rank, int64_t sweeps);

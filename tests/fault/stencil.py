@@ -101,6 +101,21 @@ def test_it_settles_after_as_many_sweeps_whoever_dies():
     each(["5p", "--look", "3"] + SETTLES, 2, random.Random(SEED + 1))
 
 
+def test_it_is_said_for_whom_the_others_wait():
+    """Whether they wait for a halo of the stopped one or for what its sweep changed."""
+    with Job(["-n", "2", "--nodes", "2", STENCIL, "5p", "--cells", "20x20", "--sweeps", "1000000", "--tolerance",
+              "1e-300", "--look", "1"]) as job:
+        begun(job, 2)
+        pid = next(e["pid"] for e in job.events("rank_start") if e["rank"] == 1)
+        for n in range(1, 6):
+            os.kill(pid, signal.SIGSTOP)
+            wait_for(lambda: job.stderr().count("for rank 1 (node 1), which is stopped") == n, "a line: %d" % n, 60)
+            os.kill(pid, signal.SIGCONT)
+            wait_for(lambda: job.stderr().count("the wait for rank 1 (node 1) is over") == n, "the end: %d" % n, 60)
+        subprocess.run([KEELCTL, "stop", job.id()], check=True, timeout=60)
+        assert job.wait() == 143
+
+
 if __name__ == "__main__":
     print("seed", SEED)
     keeltest.main(globals())
