@@ -42,8 +42,30 @@ def test_an_end_without_keel_finalize():
 
 
 def test_a_file_that_cannot_be_written():
-    code, _, err = run(FAR + ["-n", "1", PROGRAM], env={"KEEL_TRACE_CALLS": "/nowhere/calls"})
-    assert code == 0 and "KEEL_TRACE_CALLS: /nowhere/calls cannot be written" in err, (code, err)
+    with tempfile.TemporaryDirectory() as folder:
+        fifo = folder + "/nobody_reads"
+        os.mkfifo(fifo)
+        for path, why in [("/nowhere/calls", "No such file or directory"), ("/", "Is a directory"),
+                          ("/dev/full", "No space left on device"), (fifo, "No such device or address"),
+                          ("x" * 5000, "File name too long")]:
+            code, _, err = run(FAR + ["-n", "1", PROGRAM], env={"KEEL_TRACE_CALLS": path}, seconds=60)
+            assert code == 0 and "KEEL_TRACE_CALLS: " in err and " cannot be written: " + why in err, (path, code, err)
+
+
+def test_a_reader_that_stands_still():
+    with tempfile.TemporaryDirectory() as folder:
+        path = folder + "/fifo"
+        os.mkfifo(path)
+        fd = os.open(path, os.O_RDWR)
+        os.set_blocking(fd, False)
+        try:
+            while True:
+                os.write(fd, b"x" * 4096)
+        except BlockingIOError:
+            pass
+        code, _, err = run(FAR + ["-n", "1", PROGRAM], env={"KEEL_TRACE_CALLS": path}, seconds=60)
+        os.close(fd)
+        assert code == 0 and path + " cannot be written: Resource temporarily unavailable" in err, (code, err)
 
 
 if __name__ == "__main__":

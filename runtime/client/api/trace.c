@@ -1,5 +1,6 @@
 #include "runtime/client/api/trace.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdatomic.h>
@@ -63,9 +64,10 @@ static void write_counts(void)
                                     names[i], c->calls, c->errors, (double)c->ns / (double)KEEL_NS_PER_S,
                                     (double)c->longest_ns / (double)KEEL_NS_PER_S);
     }
-    int fd = open(file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    errno = ENOSPC; /* of a write that ends early */
+    int fd = open(file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0666); /* it may be a fifo */
     if (fd < 0 || write(fd, text, len) != (ssize_t)len)
-        log_warn("KEEL_TRACE_CALLS: %s cannot be written", file);
+        log_warn("KEEL_TRACE_CALLS: %s cannot be written: %s", file, strerror(errno));
     if (fd >= 0)
         close(fd);
 }
@@ -131,8 +133,12 @@ static const struct api_calls traced = {
 void trace_begin(int rank)
 {
     const char *name = getenv("KEEL_TRACE_CALLS");
-    if (!name || !name[0] || strlen(name) >= sizeof file)
+    if (!name || !name[0])
         return;
+    if (strlen(name) >= sizeof file) {
+        log_warn("KEEL_TRACE_CALLS: %.64s... cannot be written: %s", name, strerror(ENAMETOOLONG));
+        return;
+    }
     strcpy(file, name); // NOLINT(clang-analyzer-security.insecureAPI.strcpy) it fits
     traced_rank = rank;
     (void)atexit(write_counts); /* a rank may end without keel_finalize */
