@@ -49,6 +49,8 @@ struct plane_callbacks {
      * When it has not ended after a while it is to be killed; plane_process_moved is then about it, and nobody counts a
      * death. A process that ends for a reason of its own is told of as ever. */
     void (*release)(void *user, int seat);
+    /* And back: it stays. If it has been killed for it by then plane_process_moved says so all the same. */
+    void (*stay)(void *user, int seat);
     /* A process of this node has called keel_init: the program is one of Keel's. */
     void (*here)(void *user);
     /* The program of seat has started the rank's process, pid, and that has died, of signal (or SIGNAL_HIDDEN). What is

@@ -193,6 +193,7 @@ void keeld_ranks_start(struct keeld *a);
 void keeld_ranks_assigned(struct keeld *a, int seat, struct life life);
 void keeld_ranks_respawn(struct keeld *a, struct life life);
 void keeld_ranks_release(struct keeld *a, int seat);
+void keeld_ranks_stay(struct keeld *a, int seat);
 void keeld_ranks_hidden_death(struct keeld *a, int seat, int pid, int signal);
 void keeld_ranks_plain_death(struct keeld *a, int seat);
 void keeld_ranks_standby(struct keeld *a);

@@ -26,6 +26,11 @@ static void plane_release(void *user, int seat)
     keeld_ranks_release(user, seat);
 }
 
+static void plane_stay(void *user, int seat)
+{
+    keeld_ranks_stay(user, seat);
+}
+
 static void plane_here(void *user)
 {
     struct keeld *a = user;
@@ -148,6 +153,7 @@ bool keeld_plane_open(struct keeld *a, struct plane_blob *blob)
                                         .assigned = plane_assigned,
                                         .respawn = plane_respawn,
                                         .release = plane_release,
+                                        .stay = plane_stay,
                                         .here = plane_here,
                                         .hidden_death = plane_hidden_death,
                                         .plain_death = plane_plain_death,

@@ -4,6 +4,7 @@
 #include "pm/wire/layout.h"
 #include "pm/wire/orphans.h"
 #include "pm/wire/order.h"
+#include "runtime/base/env.h"
 #include "runtime/base/log.h"
 #include "runtime/base/refusal.h"
 #include "runtime/base/signals.h"
@@ -15,7 +16,8 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { LEAVE_MS = 1000 }; /* a program that comes to no point where it may end within that is ended where it is */
+/* A program that comes to no point where it may end within that (KEEL_LEAVE_MS) is ended where it is. */
+enum { LEAVE_MS_DEFAULT = 10000 };
 
 static struct keeld_process *entry_of(struct process *p)
 {
@@ -276,6 +278,7 @@ static void leave_passed(uv_timer_t *timer)
             continue;
         }
         e->made_to_leave = true;
+        keeld_event(a, "made_to_leave", json_pack("{s:i, s:i}", "rank", e->p->life.rank, "pid", (int)e->p->pid));
         process_kill(e->p, SIGKILL);
     }
     if (next != UINT64_MAX)
@@ -287,10 +290,20 @@ void keeld_ranks_release(struct keeld *a, int seat)
     struct keeld_process *e = seat >= 0 && seat < a->process_count ? &a->processes[seat] : NULL;
     if (!e || a->state != KEELD_RUNNING || e->p->exited)
         return;
-    e->leave_by = uv_now(&a->loop) + LEAVE_MS;
+    uint64_t in = env_number("KEEL_LEAVE_MS", LEAVE_MS_DEFAULT);
+    e->leave_by = uv_now(&a->loop) + in;
     keeld_event(a, "leaving", json_pack("{s:i, s:i}", "rank", e->p->life.rank, "pid", (int)e->p->pid));
     if (!uv_is_active((uv_handle_t *)&a->leaving))
-        uv_timer_start(&a->leaving, leave_passed, LEAVE_MS, 0);
+        uv_timer_start(&a->leaving, leave_passed, in, 0);
+}
+
+void keeld_ranks_stay(struct keeld *a, int seat)
+{
+    struct keeld_process *e = seat >= 0 && seat < a->process_count ? &a->processes[seat] : NULL;
+    if (!e || e->made_to_leave || e->p->exited)
+        return;
+    e->leave_by = 0; /* the timer finds nobody */
+    keeld_event(a, "staying", json_pack("{s:i, s:i}", "rank", e->p->life.rank, "pid", (int)e->p->pid));
 }
 
 void keeld_ranks_hidden_death(struct keeld *a, int seat, int pid, int signal)

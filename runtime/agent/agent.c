@@ -280,6 +280,7 @@ bool agent_step(struct agent *a)
     verify_step(a);
     peers_tick(&a->peers, a->now);
     recover_try_answer(a);
+    ranks_slide(a);
     say_who_is_waited_for(a);
     return busy;
 }

@@ -55,7 +55,8 @@ struct proc {
     bool exited;
     bool released;               /* it is to end so that the rank's next life begins elsewhere: */
     int moves_to;                /* on that node, */
-    uint32_t move_order;         /* by that number of a plan */
+    uint32_t move_order;         /* by that number of a plan, */
+    bool by_plan;                /* which is the view's, and may be another one by the next view */
     bool told_stopped;           /* all nodes are told that it is stopped */
     struct conn *conn;           /* its shared-memory connection */
     struct intent_page *intents; /* the owner's memory, valid until proc_end */
@@ -106,6 +107,9 @@ struct agent_ops {
      * when the owner does not wait for that any longer. ranks_moved follows, or ranks_exited if it ends for a reason of
      * its own. */
     void (*release)(void *user, struct proc *proc);
+    /* And back: it stays, and is waited for no longer. It may have been ended for it meanwhile: then ranks_moved
+     * follows all the same. */
+    void (*stay)(void *user, struct proc *proc);
     /* The process is forgotten here: its intents and its connection are not looked at any more. */
     void (*forgotten)(void *user, struct proc *proc);
     /* What the kernel says of the process (enum page_process), and the processor time it has used. */

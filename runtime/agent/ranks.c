@@ -94,6 +94,7 @@ void ranks_welcome(struct agent *a, struct proc *proc, struct life life, struct 
                                   .collectives = complete_collectives(joined),
                                   .segments = segments_complete(a, complete_segments(joined))};
     memcpy(w->secret, a->secret, sizeof w->secret);
+    a->ranks.slides_due = true;
     parcels_look(a);
 }
 
@@ -108,45 +109,6 @@ void ranks_exited(struct agent *a, struct proc *proc, int code, int signal)
     struct view_event e = view_event_of_life(signal ? VIEW_RANK_DEAD : VIEW_RANK_DONE, proc->life);
     e.c = signal == SIGNAL_HIDDEN ? 0 : (uint32_t)(signal ? signal : code);
     e.d = proc->intents && atomic_load(&proc->intents->open) != 0;
-    a->ops.submit(a->ops.user, &e);
-}
-
-static bool may_move(const struct agent *a, struct life life)
-{
-    const struct view *v = &a->view;
-    const struct view_rank *k = life.rank >= 0 && life.rank < v->ranks ? &v->rank[life.rank] : NULL;
-    return k && !v->stopped && view_ranks_begin_again(v) && k->state == RANK_RUNNING && !k->left &&
-           life_equal(view_life(v, life.rank), life) && k->node == a->self;
-}
-
-bool ranks_release(struct agent *a, struct life life, int to, uint32_t order)
-{
-    struct proc *proc = ranks_of(a, life);
-    if (!may_move(a, life) || to < 0 || to >= a->members || !a->view.alive[to] || to == a->self || !proc ||
-        proc->exited || proc->released || !proc->intents)
-        return false;
-    proc->released = true;
-    proc->moves_to = to;
-    proc->move_order = order;
-    atomic_store(&proc->intents->released, 1);
-    agent_say(a, "released", J_INT("rank", life.rank), J_UINT("incarnation", life.incarnation), J_INT("to", to));
-    FAULT_POINT("procs.releasing");
-    a->ops.release(a->ops.user, proc);
-    return true;
-}
-
-void ranks_moved(struct agent *a, struct proc *proc)
-{
-    if (life_is_none(proc->life) || a->view.stopped) {
-        ranks_free(a, proc);
-        return;
-    }
-    bool complete = atomic_load(&proc->intents->moved) && atomic_load(&proc->intents->open) == 0;
-    proc->exited = true;
-    struct view_event e = view_event_of_life(VIEW_RANK_MOVED, proc->life);
-    e.c = (uint32_t)proc->moves_to;
-    e.d = view_moved_word(complete, proc->move_order);
-    FAULT_POINT("procs.moved");
     a->ops.submit(a->ops.user, &e);
 }
 
@@ -300,6 +262,7 @@ static struct proc *free_standby(const struct agent *a)
 /* Ranks that joined on this node get their processes. */
 void ranks_view_settled(struct agent *a)
 {
+    a->ranks.slides_due = true;
     for (int r = 0; r < a->view.ranks && !a->view.stopped; r++) {
         const struct view_rank *k = &a->view.rank[r];
         if (k->node != a->self || k->state != RANK_RUNNING || !k->joined || k->joined > a->recovery.settled ||

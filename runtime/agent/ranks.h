@@ -21,6 +21,7 @@ struct ranks {
     uint64_t *joined;    /* [ranks] value with which the rank's incarnation joins */
     uint32_t *started;   /* [ranks] 1 + incarnation that was started on this node, 0: none */
     uint32_t needs_told; /* enum program_needs that VIEW_NEEDS was submitted for */
+    bool slides_due;     /* somebody may be to go elsewhere, or not to any more */
 };
 
 /* False: out of memory. ranks_fini frees what was made, also of an all-zero one; the processes were freed before. */
@@ -44,7 +45,11 @@ void ranks_exited(struct agent *a, struct proc *proc, int code, int signal);
  * order is the move's number in a plan. False: it is not here, ends already, is on its way, or cannot move; or that
  * node is dead. Deaths meanwhile are dealt with as ever. */
 bool ranks_release(struct agent *a, struct life life, int to, uint32_t order);
-/* The process ended because it was released: in place of ranks_exited. */
+/* Ranks of this node go where the view's plan sends them, as far as their data are there; those that are released and
+ * go nowhere, or elsewhere, by that plan now, stay, or go there. In each round: it looks when a view is settled, or a
+ * process has become a rank. */
+void ranks_slide(struct agent *a);
+/* The process ended because it was released, or was ended for it: in place of ranks_exited. */
 void ranks_moved(struct agent *a, struct proc *proc);
 /* The same as ranks_exited, and the job ends with this code for it. */
 void ranks_ended_job(struct agent *a, struct proc *proc, int code);

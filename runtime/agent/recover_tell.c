@@ -14,7 +14,8 @@ void tell_changes(struct agent *a, const struct view_event *events, int n)
         else if (events[i].type == VIEW_RANK_DEAD)
             agent_say(a, "view", J_UINT("epoch", a->view.epoch), J_UINT("dead_rank", events[i].a));
         else if (events[i].type == VIEW_RANK_MOVED)
-            agent_say(a, "view", J_UINT("epoch", a->view.epoch), J_UINT("moved_rank", events[i].a));
+            agent_say(a, "view", J_UINT("epoch", a->view.epoch), J_UINT("moved_rank", events[i].a),
+                      J_UINT("complete", view_moved_complete(events[i].d)));
         else if (events[i].type == VIEW_NODE_BORN)
             agent_say(a, "view", J_UINT("epoch", a->view.epoch), J_UINT("born_node", events[i].a));
     }

@@ -102,15 +102,8 @@ static bool begin_to_leave(struct client *c)
     return true;
 }
 
-keel_status client_leave(struct client *c)
+keel_status client_let_go(struct client *c)
 {
-    if (!c->ready)
-        return KEEL_ERR_STATE;
-    client_lock(c);
-    bool begins = begin_to_leave(c);
-    pthread_mutex_unlock(&c->lock);
-    if (!begins)
-        return KEEL_ERR_STATE;
     (void)segment_count_last(c); /* lost with the agent, if at all */
     keel_status status = rma_fence(c, -1);
     client_lock(c);
@@ -128,6 +121,19 @@ keel_status client_leave(struct client *c)
     behind_tell(c);
     while (c->ops.active)
         client_progress(c);
+    return status;
+}
+
+keel_status client_leave(struct client *c)
+{
+    if (!c->ready)
+        return KEEL_ERR_STATE;
+    client_lock(c);
+    bool begins = begin_to_leave(c);
+    pthread_mutex_unlock(&c->lock);
+    if (!begins)
+        return KEEL_ERR_STATE;
+    keel_status status = client_let_go(c);
     /* Other threads that wait, and requests that nobody waited for: before others hear of it, and leave, too. */
     coll_end(c, KEEL_ERR_STATE);
     pthread_mutex_unlock(&c->lock);

@@ -109,7 +109,11 @@ struct client {
     /* segments, collectives: user's thread, under the rule that collectives are called in order */
     struct segments segments;
     uint64_t collectives; /* of all live ranks, that are complete here */
-    struct coll coll;     /* groups and their collectives */
+    /* moving to another node (move.h) */
+    bool chooses_to_move;      /* the program does, and looks itself whether it is to */
+    keel_status move_status;   /* of what was under way when it let go */
+    _Atomic int mutexes_taken; /* held or waited for by threads of this process */
+    struct coll coll;          /* groups and their collectives */
     struct mail mail;
     struct hall hall;
     struct directs direct;
@@ -129,6 +133,10 @@ void client_attach(struct client *c, struct tp_ep *own);
 void client_fini(struct client *c);
 /* keel_finalize but for the transports. */
 keel_status client_leave(struct client *c);
+/* What this process has begun is complete, and what it has sent has arrived, or is its agent's; the lock is held. The
+ * status is that of what it had under way. blocks   until then, but for no peer that is dead; and not once the job is
+ * lost (c->fatal). */
+keel_status client_let_go(struct client *c);
 /* What is counted under the lock. */
 static inline struct counter_block *client_counts(const struct client *c)
 {

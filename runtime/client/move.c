@@ -1,11 +1,51 @@
 #include "runtime/client/move.h"
 
 #include "runtime/base/fault.h"
+#include "runtime/client/threads.h"
+
+/* Only this process could go on with it. Lock held. */
+static bool something_is_open(const struct client *c)
+{
+    return !c->ready || c->leaving || !c->resumed || c->task_run.open || c->task_run.drawing || c->coll.split ||
+           c->segments.unfinished.under_way || c->mail.head || atomic_load(&c->mutexes_taken) || coll_is_used(c) ||
+           errors_any(&c->ops.errors);
+}
 
 void move_point_reached(struct client *c)
 {
     atomic_fetch_add_explicit(&c->intents->move_points, 1, memory_order_relaxed);
     FAULT_POINT("rank.move_point");
-    if (c->env.moves)
+    if (!c->env.moves || c->chooses_to_move)
+        return;
+    client_lock(c);
+    bool open = something_is_open(c);
+    pthread_mutex_unlock(&c->lock);
+    if (!open)
         c->env.moves(c->env.user);
+}
+
+bool move_go(struct client *c)
+{
+    uint32_t asked = RELEASE_ASKED;
+    if (!atomic_compare_exchange_strong(&c->intents->released, &asked, RELEASE_ACCEPTED))
+        return false;
+    FAULT_POINT("rank.moving");
+    c->move_status = client_let_go(c);
+    while (c->fatal == KEEL_OK && (c->ops.active || !coll_is_settled(c))) { /* other threads have begun something */
+        pthread_mutex_unlock(&c->lock);
+        keel_status status = client_let_go(c);
+        c->move_status = c->move_status == KEEL_OK ? status : c->move_status;
+    }
+    if (c->fatal == KEEL_OK)
+        return true;
+    pthread_mutex_unlock(&c->lock);
+    return false;
+}
+
+void move_ended(struct client *c)
+{
+    bool complete = c->move_status == KEEL_OK && !c->ops.active && !c->doubts.given_up[0].any;
+    FAULT_POINT("rank.let_go");
+    atomic_store(&c->intents->moved, complete ? MOVED_COMPLETE : MOVED_IN_DOUBT);
+    FAULT_POINT("rank.moved");
 }

@@ -87,6 +87,7 @@ enum upcall_type {
     UPCALL_FATAL,
     UPCALL_EVENT,
     UPCALL_RELEASE,
+    UPCALL_STAY,
     UPCALL_HERE,
     UPCALL_PLAIN_DEATH,
     UPCALL_HIDDEN_DEATH,
@@ -189,6 +190,7 @@ void procs_free(struct plane *p);
 void procs_answer(void *user, struct proc *proc, const struct control *reply, int64_t handle);
 void procs_assign(void *user, struct proc *proc, struct life life);
 void procs_release(void *user, struct proc *proc);
+void procs_stay(void *user, struct proc *proc);
 void procs_forgotten(void *user, struct proc *proc);
 unsigned procs_look_at(void *user, const struct proc *proc, uint64_t *ticks);
 void procs_failed(void *user);

@@ -275,6 +275,16 @@ void procs_release(void *user, struct proc *proc)
     queue_upcall(p, u);
 }
 
+void procs_stay(void *user, struct proc *proc)
+{
+    struct plane *p = user;
+    struct upcall *u = queue_upcall_new(p, UPCALL_STAY);
+    if (!u)
+        return;
+    u->seat = proc->id;
+    queue_upcall(p, u);
+}
+
 /* ---- how it is ---- */
 
 void procs_failed(void *user)
@@ -364,10 +374,8 @@ void procs_moved(struct plane *p, const struct command *c)
 {
     struct proc *proc = ranks_find(&p->agent, c->seat);
     struct process *k = proc ? of_proc(p, proc) : NULL;
-    if (!k || !proc->released) {
-        procs_exited(p, c);
+    if (!k)
         return;
-    }
     procs_readable(p, k); /* its last words come before its end */
     entry_shut(p, k);
     ranks_moved(&p->agent, proc);

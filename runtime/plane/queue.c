@@ -167,6 +167,9 @@ static void upcall_run(struct plane *p, const struct upcall *u)
     case UPCALL_RELEASE:
         cb->release(cb->user, u->seat);
         break;
+    case UPCALL_STAY:
+        cb->stay(cb->user, u->seat);
+        break;
     case UPCALL_VIEW:
         cb->view(cb->user, u->epoch, u->rank_node, u->alive, u->by_loss);
         break;

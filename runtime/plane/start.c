@@ -169,6 +169,7 @@ static keel_status make_agent(struct plane *p, const struct grid_rule *grid)
                                      .answer = procs_answer,
                                      .assign = procs_assign,
                                      .release = procs_release,
+                                     .stay = procs_stay,
                                      .forgotten = procs_forgotten,
                                      .look_at = procs_look_at,
                                      .failed = procs_failed,

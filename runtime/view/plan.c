@@ -211,6 +211,25 @@ int plan_of_rank(const struct view *v, int rank)
     return to != k->node ? to : -1;
 }
 
+uint32_t plan_order(const struct view *v, int slot)
+{
+    return v->sliding && v->sliding->transit.next[slot] >= 0 ? (uint32_t)v->sliding->transit.next[slot] : 0;
+}
+
+bool view_slot_ready(const struct view *v, int slot)
+{
+    if (!v->sliding)
+        return true;
+    int to = next_node(v, slot);
+    for (unsigned c = 0; c < CLASSES; c++) {
+        const struct view_copyset *g = &v->copyset[copyset_of(slot, c)];
+        int at = to >= 0 ? view_copy_at(g, to) : -1;
+        if (at >= 0 && !g->copy[at].whole)
+            return false;
+    }
+    return true;
+}
+
 /* A slot that nobody runs any more is where it is to be. */
 static bool is_there(struct view *v, int slot, int to)
 {

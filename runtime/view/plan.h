@@ -45,6 +45,11 @@ bool plan_allows(const struct view *v, int slot, int node);
 /* The node where the rank, which runs, is to begin next: where its slot goes, or is, if it was left behind. -1: it
  * stays. */
 int plan_of_rank(const struct view *v, int rank);
+/* The number of the slot's next move in the plan, 0: it has none. Moves of one line follow each other. */
+uint32_t plan_order(const struct view *v, int slot);
+/* May ranks of the slot begin on the node to which plan_of_rank sends them: does each copy of its data that is there
+ * hold every completed write? Data that have no copy there stay where they are. */
+bool view_slot_ready(const struct view *v, int slot);
 /* The slots are where they are: which moves are done? */
 void plan_follow(struct view *v);
 #endif

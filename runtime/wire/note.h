@@ -61,6 +61,11 @@ struct behind {
 };
 #define BEHIND_REVOKED UINT64_MAX
 
+/* intent_page.released. ASKED becomes NONE again or ACCEPTED, whichever is first; ACCEPTED stays. */
+enum release { RELEASE_NONE, RELEASE_ASKED, RELEASE_ACCEPTED };
+/* intent_page.moved. COMPLETE: all that it has begun is complete in all copies. */
+enum moved_word { MOVED_NOT, MOVED_COMPLETE, MOVED_IN_DOUBT };
+
 struct intent_page {
     _Atomic uint32_t open;    /* puts that are not complete: a rank that exits with some is in doubt */
     _Atomic uint32_t doubted; /* times the rank gave up what changes memory and may still come (KEEL_ERR_TIMEOUT) */
@@ -78,8 +83,8 @@ struct intent_page {
     /* Written by the agent: of what this rank has told about segments the last that all agents know, KNOWN_MADE or
      * KNOWN_ENDED. */
     alignas(64) _Atomic uint64_t known;
-    /* Written by the agent: the process is to end, so that the rank's next life begins on another node
-     * (client/move.h). */
+    /* Is the process to end, so that the rank's next life begins on another node (client/move.h)? enum release. The
+     * agent asks, and takes it back; the rank accepts. */
     _Atomic uint32_t released;
     /* What lasts: written by the rank, read by the agent about twice a second. */
     alignas(64) struct wait_note wait[WAIT_NOTES];
@@ -88,7 +93,7 @@ struct intent_page {
     /* Written by the rank's process when it ends by exit: 1 + its code; 0: it lives, or ended in another way. */
     _Atomic uint32_t ended;
     /* Written by the rank's process. Points of its program at which it could have ended since it was released; and the
-     * last thing that it does when it ends at one: 1, all that it has begun is complete in all copies. */
+     * last thing that it does when it ends at one: enum moved_word. */
     _Atomic uint32_t move_points, moved;
     /* Written by the rank, each block by one thread at a time; read by the agent whenever somebody asks. */
     struct counter_page counters;

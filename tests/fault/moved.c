@@ -1,5 +1,6 @@
-/* moved STEPS: each rank counts to STEPS in its part of a segment with shadows, a step every ten milliseconds, and goes
- * on from there where another process was the rank before. In the end all parts say so, and nobody has failed. */
+/* moved STEPS [barriers]: each rank counts to STEPS in its part of a segment with shadows, a step every ten
+ * milliseconds, and goes on from there where another process was the rank before; with barriers, all meet after each
+ * step. In the end all parts say so, and nobody has failed. */
 #include <keel/keel.h>
 
 #include <stdint.h>
@@ -14,6 +15,8 @@ enum { STEP_US = 10000 };
 int main(int argc, char **argv)
 {
     const int64_t steps = argc > 1 ? atoi(argv[1]) : 100;
+    const bool meets = argc > 2;
+    uint64_t met = 0;
     keel_segment *s;
     keel_failure failure[8];
     size_t failures = 0;
@@ -25,11 +28,15 @@ int main(int argc, char **argv)
     printf("rank %d begins at %lld on node %s\n", me, (long long)at, getenv("KEEL_NODE"));
     fflush(stdout);
     EXPECT((at > 0) == keel_restarted());
-    CHECK(keel_resume(NULL));
+    CHECK(keel_resume(&met));
+    if (meets)
+        at = (int64_t)met;
     while (at < steps) {
         usleep(STEP_US);
         at++;
         CHECK(keel_put(s, me, 0, &at, sizeof at));
+        if (meets)
+            CHECK(keel_barrier());
     }
     CHECK(keel_barrier());
     for (int r = 0; r < keel_size(); r++) {

@@ -46,17 +46,34 @@ def expect_no_failure(job, ranks):
 
 
 def test_a_rank_goes_on_on_a_node_that_computes():
-    with Job(["-n", "3", "--nodes", "3", "--on-failure", "substitute", MOVED, "300"]) as job:
+    """It comes to no point at which it could end, and is ended where it is."""
+    with Job(["-n", "3", "--nodes", "3", "--on-failure", "substitute", MOVED, "300"], env={"KEEL_LEAVE_MS": "500"}) as job:
         wait_until_it_counts(job, 3)
         move(job, 1, 1, 2)
         wait_begun(job, 1, 2)
         assert begun(job, 1) == ["1", "2"], job.stdout()
         expect_no_failure(job, 3)
         assert [e["moved_rank"] for e in job.events("view") if e["node"] == 0 and "moved_rank" in e] == [1]
+        assert [e["rank"] for e in job.events("made_to_leave")] == [1]
+
+
+def test_a_rank_goes_at_its_next_barrier():
+    """By itself, without a change of the program, as long as that takes."""
+    with Job(["-n", "3", "--nodes", "3", "--on-failure", "substitute", MOVED, "200", "barriers"],
+             env={"KEEL_LEAVE_MS": "60000"}) as job:
+        wait_until_it_counts(job, 3)
+        for n, to in enumerate([2, 0, 1]):
+            move(job, int(begun(job, 1)[-1]), 1, to)
+            wait_begun(job, 1, n + 2)
+        assert begun(job, 1) == ["1", "2", "0", "1"], job.stdout()
+        expect_no_failure(job, 3)
+        assert not job.events("made_to_leave")
+        assert [e["complete"] for e in job.events("view") if e["node"] == 0 and "moved_rank" in e] == [1, 1, 1]
 
 
 def test_a_rank_goes_to_a_spare_and_back():
-    with Job(["-n", "2", "--nodes", "2", "--spares", "1", "--on-failure", "substitute", MOVED, "500"]) as job:
+    with Job(["-n", "2", "--nodes", "2", "--spares", "1", "--on-failure", "substitute", MOVED, "500"],
+             env={"KEEL_LEAVE_MS": "500"}) as job:
         wait_until_it_counts(job, 2)
         for n, (at, to) in enumerate([(1, 2), (2, 1)]):
             move(job, at, 1, to)

@@ -145,6 +145,11 @@ void trace_begin(int rank)
     below = calls_wrap(&traced);
 }
 
+void trace_end(void)
+{
+    write_counts();
+}
+
 void trace_forget(void)
 {
     file[0] = 0;

@@ -5,6 +5,8 @@
 
 /* In keel_init, when the process is a rank. Without the variable it does nothing. */
 void trace_begin(int rank);
+/* The process ends by _exit: what is written at exit is written. */
+void trace_end(void);
 /* In a fork's child: the counts are its parent's. */
 void trace_forget(void);
 #endif

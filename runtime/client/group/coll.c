@@ -310,6 +310,15 @@ void coll_tick(struct client *c, uint64_t now)
     coll_wake_at(c, direct_tick(c, now));
 }
 
+bool coll_is_used(const struct client *c)
+{
+    for (const struct keel_group *g = c->coll.groups; g; g = g->next)
+        for (const struct keel_request *r = g->requests; r; r = r->next)
+            if (!r->own)
+                return true;
+    return false;
+}
+
 void coll_break(struct client *c, keel_status status)
 {
     if (c->coll.broken == KEEL_OK)

@@ -189,6 +189,8 @@ void coll_free(struct client *c);
 /* coll.c; lock held */
 void coll_see_views(struct client *c, uint64_t now);
 void coll_tick(struct client *c, uint64_t now);
+/* A call of a group's is under way, or nobody has asked what it came to. */
+bool coll_is_used(const struct client *c);
 void coll_wake_at(struct client *c, uint64_t at);
 void coll_received(struct client *c, int from, uint32_t kind, bool creating, const void *data, size_t len,
                    uint64_t now);

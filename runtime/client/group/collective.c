@@ -156,8 +156,10 @@ static keel_status end(struct client *c, uint64_t *epoch, bool waits)
     if (waits ? r->done || c->fatal != KEEL_OK : coll_poll(r))
         status = finish(c, r, epoch);
     pthread_mutex_unlock(&c->lock);
-    if (status != KEEL_IN_PROGRESS)
+    if (status != KEEL_IN_PROGRESS) {
         FAULT_POINT("rank.barrier_left");
+        move_point(c);
+    }
     return status;
 }
 

@@ -13,6 +13,7 @@
 #include "runtime/base/refusal.h"
 #include "runtime/base/words.h"
 #include "runtime/client/job/channel.h"
+#include "runtime/client/job/moving.h"
 #include "runtime/client/segment/track.h"
 
 static int epoll_fd = -1;
@@ -143,4 +144,5 @@ struct client_env environment = {.now = now,
                                  .copy = copy,
                                  .processor = processor,
                                  .move = move,
-                                 .leaving = track_forget};
+                                 .leaving = track_forget,
+                                 .moves = moving_go};

@@ -36,6 +36,7 @@ keel_status mutex_turn_begin(keel_mutexes *m, int home, int number, bool waits)
     waits_over(m->client, &wait);
     bool mine = !mutex_find(m, home, number);
     if (mine) {
+        atomic_fetch_add(&m->client->mutexes_taken, 1);
         *b = (struct busy){m->busy, home, number, false};
         m->busy = b;
     } else {
@@ -53,6 +54,7 @@ void mutex_turn_end(keel_mutexes *m, int home, int number)
         link = &(*link)->next;
     struct busy *b = *link;
     *link = b->next;
+    atomic_fetch_sub(&m->client->mutexes_taken, 1);
     pthread_cond_broadcast(&m->left);
     pthread_mutex_unlock(&m->lock);
     free(b);

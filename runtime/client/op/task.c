@@ -18,6 +18,7 @@
 #include "runtime/base/fault.h"
 #include "runtime/client/client.h"
 #include "runtime/client/group/collective.h"
+#include "runtime/client/move.h"
 #include "runtime/client/op/near.h"
 #include "runtime/client/op/rma.h"
 #include "runtime/client/op/task.h"
@@ -408,7 +409,10 @@ static keel_status draw_or_take_over(struct client *c, keel_taskpool *pool, int6
 keel_status task_next(struct client *c, keel_taskpool *pool, int64_t *task)
 {
     bool again;
-    if (!c->ready || !c->resumed || !may_draw(c, pool, &again))
+    if (!c->ready || !c->resumed)
+        return KEEL_ERR_STATE;
+    move_point(c);
+    if (!may_draw(c, pool, &again))
         return KEEL_ERR_STATE;
     keel_status status = !task   ? KEEL_ERR_ARG
                          : again ? begin(c, pool, pool->current, task)

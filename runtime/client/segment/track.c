@@ -188,6 +188,16 @@ void track_forget(void *user, const keel_segment *segment)
     pthread_mutex_unlock(&track_lock);
 }
 
+bool track_is_clean(void)
+{
+    bool clean = true;
+    pthread_mutex_lock(&track_lock);
+    for (struct tracked *t = atomic_load(&tracked_first); t && clean; t = t->next)
+        clean = !atomic_load(&t->base) || twins_clean(&t->twins);
+    pthread_mutex_unlock(&track_lock);
+    return clean;
+}
+
 void track_touch(const void *dst, size_t len)
 {
     uintptr_t from = (uintptr_t)dst, to = from + len;

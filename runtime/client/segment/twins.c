@@ -103,6 +103,14 @@ bool twins_take(struct twins *t, size_t at)
     return good;
 }
 
+bool twins_clean(const struct twins *t)
+{
+    for (size_t g = 0; g < t->granules; g++)
+        if (atomic_load(&t->state[g]) != CLEAN)
+            return false;
+    return true;
+}
+
 /* ---- flush ---- */
 
 static void flush_wait(struct twins *t)

@@ -39,6 +39,8 @@ void twins_fini(struct twins *t);
 /* Somebody is about to store into the granule that has the byte: takes its twin, and lets it be stored to. Also in a
  * handler of signals: memcpy, atomics and protect. False: protect has failed. */
 bool twins_take(struct twins *t, size_t at);
+/* Has nothing been stored that the other copies may lack? */
+bool twins_clean(const struct twins *t);
 /* All copies have what was stored into the client's own part and those of the dead, and with `neighbours` into those of
  * living ranks of its slot, too; or an error: then it stays noted. One at a time. Nobody writes to these parts through
  * Keel meanwhile, nor do others store there; stores of other threads wait. */

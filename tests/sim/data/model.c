@@ -6,6 +6,7 @@
 
 #include "runtime/wire/arith.h"
 #include "tests/sim/data/check.h"
+#include "tests/sim/data/slides.h"
 
 static struct heap model_heap;
 
@@ -18,6 +19,7 @@ bool model_init(struct world *w)
     struct heap *outer = heap_enter(&model_heap);
     const struct copy_rule copies = setup_copies(s);
     m->view_made = view_init(&m->view, s->policy, s->nodes, s->spares, s->joiners, s->ranks, s->rank_node, &copies);
+    m->view_made = m->view_made && slides_init(w);
     heap_enter(outer);
     m->whole = s->whole;
     if (s->fail_at && s->fail_node >= 0)
@@ -144,6 +146,7 @@ void model_commit(struct world *w, struct node *n, const struct command *c)
     for (int r = 0; r < w->setup.ranks; r++)
         before[r] = m->view.rank[r].incarnation;
     view_apply(&m->view, c->epoch, c->event, c->n);
+    slides_committed(w, c);
     for (int r = 0; r < w->setup.ranks; r++)
         if (model_is_zombie(w, r, before[r])) {
             doubt(m, r, before[r]);

@@ -140,6 +140,7 @@ struct stage {
 struct model {
     struct view view; /* of the highest epoch that anybody has committed */
     bool view_made;
+    struct slides *slides; /* NULL: the nodes stand on no grid */
     struct planned planned[SEGMENTS_MAX];
     int segments;
     struct stage stage[STAGES_MAX];

@@ -12,6 +12,7 @@
 #include "runtime/agent/repair.h"
 #include "runtime/wire/layout.h"
 #include "tests/sim/data/model.h"
+#include "tests/sim/data/slides.h"
 
 /* ---- what the agent asks of its owner ---- */
 
@@ -196,6 +197,14 @@ static void ops_release(void *user, struct proc *proc)
     struct runner *r = runner_of(n->w, proc->id);
     if (r)
         runner_release(r);
+}
+
+static void ops_stay(void *user, struct proc *proc)
+{
+    const struct node *n = user;
+    struct runner *r = runner_of(n->w, proc->id);
+    if (r)
+        runner_stay(r);
 }
 
 /* Nothing of it is looked at any more. */
@@ -402,10 +411,14 @@ void node_init(struct world *w, int id)
     config.ops.assign = ops_assign;
     config.ops.forgotten = ops_forgotten;
     config.ops.release = ops_release;
+    config.ops.stay = ops_stay;
     config.ops.look_at = ops_look_at;
     config.ops.failed = ops_failed;
     struct heap *outer = heap_enter(&n->process.heap);
     keel_status status = agent_init(&n->agent, &config);
+    struct grid_rule rule;
+    if (status == KEEL_OK && s->grid.nodes && !(slides_rule(s, &rule) && view_place(&n->agent.view, &rule)))
+        status = KEEL_ERR_ARG;
     heap_enter(outer);
     if (status != KEEL_OK || !helper_init(n))
         world_fail(w, "node %d does not start: %s", id, keel_status_name(status));

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "tests/sim/data/check.h"
+#include "tests/sim/data/slides.h"
 
 static bool runs_over(const struct region *g, size_t word, size_t len)
 {
@@ -99,6 +100,9 @@ bool model_is_quiet(const struct world *w, const char **why)
     for (int g = 0; g < w->setup.nodes * CLASSES; g++)
         if (copyset_is_used(m, g) && m->view.copyset[g].mode != COPYSET_DIRECT)
             return false;
+    *why = "a rank has still to move";
+    if (!slides_are_over(w))
+        return false;
     *why = "a rank's end is not known";
     for (const struct runner *r = w->runners; r; r = r->next) {
         if (r->rank < 0 || r->node->dead)
@@ -225,6 +229,7 @@ void model_check_quiet(struct world *w)
     struct model *m = w->model;
     model_check_whole(w, "quiet");
     check_notes(w);
+    slides_check_quiet(w);
     for (int i = 0; i < m->segments; i++)
         for (int slot = 0; slot < w->setup.nodes && m->planned[i].index >= 0 && !m->planned[i].freed; slot++)
             if (!w->failed && w->node[0].agent.view.slot_ranks[slot] > 0)

@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 
 #include "runtime/agent/ranks.h"
+#include "runtime/client/move.h"
 #include "tests/sim/data/model.h"
 
 /* ---- what the client asks of its owner ---- */
@@ -119,16 +120,17 @@ static void env_copy(void *user, void *dst, const void *src, size_t len)
 
 static void end(struct runner *r, int code, int signal);
 
-/* At a point where nothing of it is under way, unless other threads of it do something. */
+/* At a point where nothing is half-done that only this process can go on with. */
 static void env_moves(void *user)
 {
     struct runner *r = user;
-    bool complete = atomic_load(&r->intents->open) == 0;
     if (sched_chance(&r->w->sched, 0.2)) /* it goes on to the next one */
         return;
+    if (!move_go(&r->client))
+        return;
+    move_ended(&r->client);
     world_say(r->w, "rank %d.%u on node %d ends%s: it moves", r->rank, r->incarnation, r->node->id,
-              complete ? "" : " with puts under way");
-    atomic_store(&r->intents->moved, 1);
+              atomic_load(&r->intents->moved) == MOVED_COMPLETE ? "" : " in doubt");
     r->moved = true;
     end(r, 0, 0);
 }
@@ -280,11 +282,10 @@ void runner_exit(struct runner *r, int code)
 }
 
 /* It is not waited for any longer. */
-static void release_ends(void *arg, uint64_t unused)
+static void release_ends(void *arg, uint64_t release)
 {
-    (void)unused;
     struct runner *r = arg;
-    if (r->state != RUNNER_RUNS || r->node->dead)
+    if (r->state != RUNNER_RUNS || r->node->dead || r->releases != release)
         return;
     world_say(r->w, "rank %d.%u on node %d has not ended by itself", r->rank, r->incarnation, r->node->id);
     r->moved = true;
@@ -294,9 +295,16 @@ static void release_ends(void *arg, uint64_t unused)
 void runner_release(struct runner *r)
 {
     struct sched *s = &r->w->sched;
+    uint64_t most = sched_chance(s, 0.6) ? 300 * MS : sched_chance(s, 0.5) ? 20 * MS : 300 * US;
     r->released = true;
-    sched_at(s, s->now + (sched_chance(s, 0.5) ? sched_below(s, 300 * US) : sched_below(s, 20 * MS)), release_ends, r,
-             0);
+    sched_at(s, s->now + sched_below(s, most), release_ends, r, ++r->releases);
+}
+
+void runner_stay(struct runner *r)
+{
+    r->released = false;
+    if (!sched_chance(&r->w->sched, 0.2)) /* else it is ended all the same: its owner hears of it too late */
+        r->releases++;
 }
 
 static void runner_thaw(void *arg, uint64_t unused)

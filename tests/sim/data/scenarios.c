@@ -347,11 +347,53 @@ static void moves(struct setup *s, struct rng *rng)
     if (rng_below(rng, 3) == 0)
         writer_aims(s, rng, 3);
     for (int i = (int)rng_below(rng, 4); i > 0 && s->aims < AIMS_MAX; i--) {
-        static const char *const at[] = {"procs.releasing", "procs.moved", "rank.move_point"};
+        static const char *const at[] = {"procs.releasing", "procs.moved", "rank.move_point",
+                                         "rank.moving",     "rank.let_go", "rank.moved"};
         struct aim *a = &s->aim[s->aims++];
         *a = (struct aim){.node = -1, .rank = -1, .nth = 1 + (unsigned)rng_below(rng, 4)};
-        snprintf(a->point, sizeof a->point, "%s", at[rng_below(rng, 3)]);
+        snprintf(a->point, sizeof a->point, "%s", at[rng_below(rng, 6)]);
         a->action = (enum aim_action)rng_below(rng, AIM_STALL + 1);
+        a->ns = rng_below(rng, rng_below(rng, 2) ? 5 * MS : 120 * MS);
+    }
+}
+
+/* Nodes on a grid: when one dies ranks that live move by a node, line by line, and others die while they do: who moves,
+ * where it goes, where it comes from, nodes that have nothing to do with it, idle spares, and more than there are
+ * spares for. */
+static void slides(struct setup *s, struct rng *rng)
+{
+    static const struct {
+        const char *nodes, *layout;
+        int slots, all;
+    } shape[] = {
+        {"5", "1D(1,1)", 4, 5},    {"6", "1D(1,2)", 4, 6},    {"3x2", "2D(1,1)", 4, 6},   {"3x2", "2D(2,1)", 2, 6},
+        {"4x2", "2D(1,1)", 6, 8},  {"3x3", "2D(1,1)", 6, 9},  {"3x3", "2D(2,1)", 4, 9},   {"3tx3t", "2D(2,1)", 4, 9},
+        {"4tx2", "2D(1,1)", 6, 8}, {"5x2", "2D(1,2)", 6, 10}, {"2x2x2", "3D(1,1)", 4, 8},
+    };
+    static const char *const method[] = {"hybrid(all)", "hybrid(all)", "1D", "hybrid(1D+0D)", "0D"};
+    int i = (int)rng_below(rng, sizeof shape / sizeof shape[0]);
+    s->grid.nodes = shape[i].nodes;
+    s->grid.layout = shape[i].layout;
+    s->grid.method = method[rng_below(rng, 5)];
+    s->nodes = shape[i].slots;
+    s->spares = shape[i].all - shape[i].slots;
+    s->ranks = s->nodes + (int)rng_below(rng, rng_below(rng, 2) ? 1 : (uint64_t)s->nodes + 1);
+    s->policy = VIEW_SUBSTITUTE;
+    s->mutexes = rng_below(rng, 6) ? 0 : 1;
+    s->threads = rng_below(rng, 6) ? 0 : 1 + (int)rng_below(rng, 2);
+    s->rounds = 2 + (int)rng_below(rng, 6);
+    s->kinds = rng_below(rng, 2) ? 1 << DISASTER_NODE_KILL
+                                 : 1 << DISASTER_NODE_KILL | 1 << DISASTER_NODE_OFF | 1 << DISASTER_RANK_KILL |
+                                       1 << DISASTER_NODE_FREEZE | 1 << DISASTER_BREAK;
+    s->disasters = 1 + (int)rng_below(rng, 6);
+    for (int n = (int)rng_below(rng, 4); n > 0 && s->aims < AIMS_MAX; n--) {
+        static const char *const at[] = {"procs.releasing", "procs.moved",        "procs.staying", "procs.joining",
+                                         "rank.move_point", "rank.moving",        "rank.let_go",   "rank.moved",
+                                         "recover.settled", "push.rebuild_middle"};
+        struct aim *a = &s->aim[s->aims++];
+        *a = (struct aim){.node = -1, .rank = -1, .nth = 1 + (unsigned)rng_below(rng, 6)};
+        snprintf(a->point, sizeof a->point, "%s", at[rng_below(rng, sizeof at / sizeof at[0])]);
+        a->action = rng_below(rng, 2) ? AIM_NODE : (enum aim_action)rng_below(rng, AIM_STALL + 1);
         a->ns = rng_below(rng, rng_below(rng, 2) ? 5 * MS : 120 * MS);
     }
 }
@@ -468,6 +510,7 @@ const struct scenario scenario[] = {
     {"signals", "who signals to another rank, or waits for it, dies or freezes", signals},
     {"asleep", "answers stay where they are, though who owes them lives: they are asked for again", asleep},
     {"moves", "ranks that live move to other nodes, one by one, and ranks and nodes die", moves},
+    {"slides", "nodes on a grid die, lines of ranks that live move by one node, and more die while they do", slides},
     {"no-memory", "the n-th allocation of a rank or of an agent fails", no_memory},
     {"scarce", "allocations of a rank or of an agent fail while other things go wrong", scarce},
     {"each-of-a-rank", "a small program again and again, until each allocation of a rank has failed", each_of_a_rank},

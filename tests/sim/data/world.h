@@ -106,6 +106,7 @@ struct runner {
     struct control_welcome welcome;
     struct intent_page *intents;
     bool released, moved; /* it is to end so that the rank goes on elsewhere; it has */
+    uint64_t releases;    /* and stays: so many times */
     struct tp *net, *shm;
     struct tp_ep *own;
     uint64_t turn_ns; /* a processor that was given up comes back after up to so long */
@@ -161,6 +162,9 @@ struct setup {
     int nodes, spares, joiners, ranks, rank_node[RANKS_MAX]; /* joiners: that come later */
     uint64_t join_at[NODES_MAX];                             /* each of them */
     enum view_policy policy;
+    struct {
+        const char *nodes, *layout, *method;
+    } grid; /* on which the nodes stand (view/plan.h); NULL: on none */
     enum copies_at copies_at;
     int domain_levels, domain[2 * NODES_MAX]; /* struct copy_rule */
     uint64_t timeout_ns;                      /* of operations */
@@ -266,6 +270,7 @@ void runner_welcome(struct runner *r); /* inside the agent: it gets its rank */
 void runner_kill(struct runner *r, int signal);
 void runner_exit(struct runner *r, int code); /* by itself; does not return */
 void runner_release(struct runner *r);        /* inside the agent: it is to end as moved */
+void runner_stay(struct runner *r);           /* and is not any more */
 void runner_freeze(struct runner *r, uint64_t ns);
 void runner_answer(struct runner *r, const struct control *reply, int64_t handle);
 void runner_free(struct runner *r);

@@ -104,6 +104,11 @@ static void on_assign(void *user, struct proc *proc, struct life life)
     node->assigned = life;
 }
 
+static void on_stay(void *user, struct proc *proc)
+{
+    ((struct node *)user)->stays += proc != NULL;
+}
+
 static void on_release(void *user, struct proc *proc)
 {
     ((struct node *)user)->released = proc;
@@ -151,9 +156,9 @@ static void open_node(int i, enum view_policy policy)
     assert_int_equal(tp_mem.open(&tp, &n->shm), KEEL_OK);
     assert_int_equal(tp_mem.listen(n->net, &n->addr), KEEL_OK);
     struct agent_config config = {
-        .ops = {n, on_submit, on_check, on_refused, on_broken, on_prepared, on_fatal, on_event, on_memory_make,
-                on_memory_free, on_memory_fill, on_answer, on_assign, on_release, on_forgotten, on_look_at, on_failed,
-                on_verified, NULL},
+        .ops = {n,        on_submit,      on_check,       on_refused,     on_broken,   on_prepared, on_fatal,
+                on_event, on_memory_make, on_memory_free, on_memory_fill, on_answer,   on_assign,   on_release,
+                on_stay,  on_forgotten,   on_look_at,     on_failed,      on_verified, NULL},
         .self = i,
         .nodes = w.nodes,
         .spares = w.spares,

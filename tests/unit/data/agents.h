@@ -26,6 +26,7 @@ struct node {
     uint64_t ticks;
     int failures;          /* told of */
     struct proc *released; /* the last one that is to end as moved */
+    int stays;             /* those that were to, and are not any more */
     int assigns;           /* ranks that were to begin here, and the last one of them */
     struct life assigned;
     char said[4096]; /* names of the events, each with a space behind it */

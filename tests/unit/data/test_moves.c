@@ -68,9 +68,9 @@ static void test_moves_released_rank_begins_on_its_target_and_no_copy_is_made_eq
     uint64_t before = copyset_at(1, SEG_TRIPLE, 2)->generation;
     assert_true(release(3));
     assert_ptr_equal(w.node[0].released, *state);
-    assert_int_equal(page.released, 1);
+    assert_int_equal(page.released, RELEASE_ASKED);
     assert_int_equal(w.submissions, 0); /* its process lives */
-    page.moved = 1;
+    page.moved = MOVED_COMPLETE;
     ranks_moved(&w.node[0].agent, *state);
     assert_int_equal(w.submissions, 1);
     const struct view_event *e = &w.submitted[0];
@@ -102,7 +102,8 @@ static void test_moves_rank_that_did_not_end_by_itself_leaves_doubts(void **stat
 static void test_moves_rank_with_open_puts_is_not_complete_whatever_it_says(void **state)
 {
     assert_true(release(3));
-    page.moved = page.open = 1;
+    page.moved = MOVED_COMPLETE;
+    page.open = 1;
     ranks_moved(&w.node[0].agent, *state);
     assert_false(view_moved_complete(w.submitted[0].d));
     world_restore();
@@ -123,7 +124,7 @@ static void test_moves_target_that_dies_meanwhile_is_not_waited_for(void **state
 {
     assert_true(release(3));
     world_kill_node(3);
-    page.moved = 1;
+    page.moved = MOVED_COMPLETE;
     ranks_moved(&w.node[0].agent, *state);
     world_restore();
     const struct view_rank *k = &w.node[1].agent.view.rank[0];
@@ -162,7 +163,7 @@ static void test_moves_where_nobody_begins_again_nobody_is_released(void **state
 static void test_moves_life_that_has_moved_is_refused(void **state)
 {
     assert_true(release(3));
-    page.moved = 1;
+    page.moved = MOVED_COMPLETE;
     ranks_moved(&w.node[0].agent, *state);
     world_restore();
     struct wire w1 = rank_wire(&w.rank[0], WIRE_GET, SEG_SHADOW, 1, 0);
@@ -187,13 +188,59 @@ static void test_moves_points_count_once_it_was_released(void **state)
     struct client c = {.intents = &page};
     move_point(&c);
     assert_int_equal(page.move_points, 0);
-    page.released = 1;
+    page.released = RELEASE_ASKED;
     move_point(&c); /* the program goes on */
     assert_int_equal(page.move_points, 1);
     c.env.moves = e_moves;
+    c.ready = CLIENT_DIRECT;
+    c.resumed = true;
     move_point(&c);
     assert_int_equal(page.move_points, 2);
     assert_int_equal(told, 1);
+}
+
+/* Only this process can go on with what is open; and a program that chooses is not surprised. */
+static void test_moves_points_are_passed_by_while_something_is_open(void **state)
+{
+    (void)state;
+    struct letter_in *letter = (struct letter_in *)&told;
+    struct client c = {.intents = &page, .env.moves = e_moves};
+    told = 0;
+    page.released = RELEASE_ASKED;
+    move_point(&c); /* not resumed */
+    c.ready = CLIENT_DIRECT;
+    c.resumed = true;
+    c.task_run.open = true;
+    move_point(&c);
+    c.task_run.open = false;
+    c.coll.split = true;
+    move_point(&c);
+    c.coll.split = false;
+    c.mutexes_taken = 1;
+    move_point(&c);
+    c.mutexes_taken = 0;
+    c.mail.head = letter;
+    move_point(&c);
+    c.mail.head = NULL;
+    c.ops.errors.of_any = KEEL_ERR_TIMEOUT;
+    move_point(&c);
+    c.ops.errors.of_any = KEEL_OK;
+    c.chooses_to_move = true;
+    move_point(&c);
+    c.chooses_to_move = false;
+    assert_int_equal(told, 0);
+    move_point(&c);
+    assert_int_equal(told, 1);
+}
+
+static void test_moves_nobody_goes_whose_release_was_taken_back(void **state)
+{
+    (void)state;
+    struct client c = {.intents = &page};
+    assert_false(move_go(&c));
+    assert_int_equal(page.released, RELEASE_NONE);
+    page.released = RELEASE_ACCEPTED; /* another thread has */
+    assert_false(move_go(&c));
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -210,6 +257,8 @@ int main(void)
         TEST(test_moves_where_nobody_begins_again_nobody_is_released),
         TEST(test_moves_life_that_has_moved_is_refused),
         TEST(test_moves_points_count_once_it_was_released),
+        TEST(test_moves_points_are_passed_by_while_something_is_open),
+        TEST(test_moves_nobody_goes_whose_release_was_taken_back),
     };
     return cmocka_run_group_tests_name("moves", tests, NULL, NULL);
 }

@@ -1,0 +1,98 @@
+/* Ranks of this node that go on elsewhere (ADR 0170): one that somebody asks for, and those that the plan of the view
+ * (view/plan.h) sends on.
+ *
+ *   stays ── the plan names a node, and the slot's data are there ──► ASKED ── it ends at a point of its program, or
+ *     ▲                                                                 │      where it is after a while ──► moved
+ *     └── by a later plan it stays, or goes to a node whose data ───────┘
+ *         are not there yet; one that has accepted goes where that
+ *         plan sends it, or begins again here
+ *
+ * Nobody waits for another rank of its line: where it goes there may be ranks of a slot that is to go on itself. */
+#include "runtime/agent/agent.h"
+#include "runtime/agent/ranks.h"
+#include "runtime/base/fault.h"
+#include "runtime/view/plan.h"
+
+static bool may_move(const struct agent *a, struct life life)
+{
+    const struct view *v = &a->view;
+    const struct view_rank *k = life.rank >= 0 && life.rank < v->ranks ? &v->rank[life.rank] : NULL;
+    return k && !v->stopped && view_ranks_begin_again(v) && k->state == RANK_RUNNING && !k->left &&
+           life_equal(view_life(v, life.rank), life) && k->node == a->self;
+}
+
+bool ranks_release(struct agent *a, struct life life, int to, uint32_t order)
+{
+    struct proc *proc = ranks_of(a, life);
+    if (!may_move(a, life) || to < 0 || to >= a->members || !a->view.alive[to] || to == a->self || !proc ||
+        proc->exited || proc->released || !proc->intents)
+        return false;
+    proc->released = true;
+    proc->moves_to = to;
+    proc->move_order = order;
+    atomic_store(&proc->intents->released, RELEASE_ASKED);
+    agent_say(a, "released", J_INT("rank", life.rank), J_UINT("incarnation", life.incarnation), J_INT("to", to));
+    FAULT_POINT("procs.releasing");
+    a->ops.release(a->ops.user, proc);
+    return true;
+}
+
+void ranks_moved(struct agent *a, struct proc *proc)
+{
+    if (life_is_none(proc->life) || a->view.stopped) {
+        ranks_free(a, proc);
+        return;
+    }
+    bool complete = atomic_load(&proc->intents->moved) == MOVED_COMPLETE && atomic_load(&proc->intents->open) == 0;
+    proc->exited = true;
+    struct view_event e = view_event_of_life(VIEW_RANK_MOVED, proc->life);
+    e.c = (uint32_t)(proc->released ? proc->moves_to : a->self); /* it was ended as it was to stay: it begins again */
+    e.d = view_moved_word(complete, proc->move_order);
+    FAULT_POINT("procs.moved");
+    a->ops.submit(a->ops.user, &e);
+}
+
+/* ---- by the plan ---- */
+
+/* It has not accepted yet, and does not go. */
+static bool take_back(struct agent *a, struct proc *proc)
+{
+    uint32_t asked = RELEASE_ASKED;
+    if (!atomic_compare_exchange_strong(&proc->intents->released, &asked, RELEASE_NONE))
+        return false;
+    proc->released = false;
+    agent_say(a, "stays", J_INT("rank", proc->life.rank), J_UINT("incarnation", proc->life.incarnation));
+    FAULT_POINT("procs.staying");
+    a->ops.stay(a->ops.user, proc);
+    return true;
+}
+
+/* The node that the plan has for a rank of this one now; -1: none, or its data are not there yet. */
+static int goes_to(const struct agent *a, int rank)
+{
+    int to = plan_of_rank(&a->view, rank);
+    return to >= 0 && view_slot_ready(&a->view, a->view.rank[rank].slot) ? to : -1;
+}
+
+static void follow_plan(struct agent *a, struct proc *proc)
+{
+    int to = goes_to(a, proc->life.rank);
+    if (proc->released && proc->moves_to != to && !take_back(a, proc))
+        proc->moves_to = to >= 0 ? to : a->self;
+    if (to >= 0 && !proc->released)
+        proc->by_plan = ranks_release(a, proc->life, to, plan_order(&a->view, a->view.rank[proc->life.rank].slot));
+}
+
+void ranks_slide(struct agent *a)
+{
+    if (!a->ranks.slides_due || a->recovery.settled < a->view.epoch || a->recovery.preparing)
+        return;
+    a->ranks.slides_due = false;
+    if (!a->view.sliding || a->view.stopped)
+        return;
+    for (int r = 0; r < a->view.ranks; r++) {
+        struct proc *proc = a->view.rank[r].node == a->self ? ranks_of(a, view_life(&a->view, r)) : NULL;
+        if (proc && !proc->exited && proc->intents && (proc->by_plan || !proc->released))
+            follow_plan(a, proc);
+    }
+}

@@ -1,0 +1,140 @@
+/* Runs on a grid (scenario `slides`): beside the views the placement library is told of the same deaths, births and ends
+ * of moves. At each view every rank is to go where the library has its slot, and at quiet moments it is there. */
+#include "tests/sim/data/slides.h"
+
+#include <stdlib.h>
+
+#include "tests/sim/data/model.h"
+
+struct slides {
+    struct place place;
+    struct transit transit;
+    struct place_method method;
+    int node_at[NODES_MAX], at[NODES_MAX]; /* who has that place, which place somebody has (-1: none) */
+};
+
+bool slides_rule(const struct setup *s, struct grid_rule *rule)
+{
+    *rule = (struct grid_rule){0};
+    return !grid_parse(&rule->grid, s->grid.nodes) && !spare_parse(&rule->layout, s->grid.layout) &&
+           !place_method_parse(&rule->method, s->grid.method, rule->grid.ndims);
+}
+
+bool slides_init(struct world *w)
+{
+    struct model *m = w->model;
+    struct grid_rule rule;
+    if (!w->setup.grid.nodes)
+        return true;
+    struct slides *s = m->slides = sim_alloc(sizeof *s);
+    if (!slides_rule(&w->setup, &rule) || !view_place(&m->view, &rule) ||
+        !place_init_slots(&s->place, &rule.grid, &rule.layout, w->setup.nodes, NULL) ||
+        !transit_init(&s->transit, &s->place, NULL))
+        return false;
+    s->method = rule.method;
+    for (int node = 0; node < NODES_MAX; node++)
+        s->at[node] = -1;
+    int spare = w->setup.nodes;
+    for (int32_t g = 0; g < s->place.grid.nodes; g++) {
+        int slot = s->place.slot_at[g];
+        s->node_at[g] = slot >= 0 ? slot : spare++;
+        s->at[s->node_at[g]] = g;
+    }
+    return true;
+}
+
+static int births(struct slides *s, const struct view *v, const struct command *c, int32_t *back)
+{
+    int n = 0;
+    for (int i = 0; i < c->n; i++) {
+        const struct view_event *e = &c->event[i];
+        int was = e->c > 0 ? (int)e->c - 1 : -1, place = e->type == VIEW_NODE_BORN && was >= 0 ? s->at[was] : -1;
+        if (place < 0 || v->born_at[e->a] != v->epoch || v->alive[s->node_at[place]])
+            continue;
+        s->at[was] = -1;
+        s->node_at[place] = (int)e->a;
+        s->at[e->a] = place;
+        back[n++] = place;
+    }
+    return n;
+}
+
+static void follow(struct slides *s, const struct view *v)
+{
+    for (bool any = true; any;) {
+        any = false;
+        for (int slot = 0; slot < v->nodes; slot++) {
+            int32_t i = s->transit.next[slot];
+            if (i >= 0 && view_slot_node(v, slot) == s->node_at[s->transit.lines.move[i].to])
+                any = transit_done(&s->transit, slot, s->transit.lines.move[i].to) == TRANSIT_OK || any;
+        }
+    }
+}
+
+/* Where the library has the slot's ranks begin next: -1: nowhere. */
+static int wanted(const struct slides *s, int slot)
+{
+    int32_t i = s->transit.next[slot], place = s->place.node_of[slot];
+    if (i >= 0)
+        return s->node_at[s->transit.lines.move[i].to];
+    return s->place.slot_at[place] == slot ? s->node_at[place] : -1;
+}
+
+void slides_committed(struct world *w, const struct command *c)
+{
+    const struct view *v = &w->model->view;
+    struct slides *s = w->model->slides;
+    int32_t dead[NODES_MAX], back[NODES_MAX];
+    int ndead = 0;
+    if (!s || !view_ranks_begin_again(v))
+        return;
+    int nback = births(s, v, c, back);
+    for (int i = 0; i < c->n; i++) {
+        int node = c->event[i].type == VIEW_NODE_DEAD ? (int)c->event[i].a : -1;
+        bool first = node >= 0 && v->node_death[node].epoch == v->epoch && s->at[node] >= 0;
+        for (int k = 0; k < ndead && first; k++)
+            first = dead[k] != s->at[node];
+        if (first)
+            dead[ndead++] = s->at[node];
+    }
+    if (ndead || nback)
+        (void)transit_change(&s->transit, &s->method, dead, ndead, back, nback);
+    follow(s, v);
+    for (int r = 0; r < v->ranks && !w->failed; r++) {
+        const struct view_rank *k = &v->rank[r];
+        int to = plan_of_rank(v, r), is = to >= 0 ? to : k->node, want = wanted(s, k->slot);
+        if (k->state == RANK_RUNNING && want >= 0 && is != want)
+            world_fail(w, "epoch %llu: rank %d of slot %d is to be on node %d, and the library has %d",
+                       (unsigned long long)v->epoch, r, k->slot, is, want);
+    }
+}
+
+bool slides_are_over(const struct world *w)
+{
+    const struct view *v = &w->model->view;
+    for (int r = 0; r < v->ranks && w->model->slides && !v->stopped; r++)
+        if (plan_of_rank(v, r) >= 0 && !v->rank[r].left)
+            return false;
+    return true;
+}
+
+void slides_check_quiet(struct world *w)
+{
+    const struct view *v = &w->model->view;
+    const struct slides *s = w->model->slides;
+    for (int slot = 0; slot < v->nodes && s && !w->failed; slot++) {
+        bool left = false;
+        for (int r = 0; r < v->ranks; r++)
+            left = left || (v->rank[r].slot == slot && v->rank[r].left);
+        if (left)
+            continue;
+        if (s->transit.next[slot] >= 0)
+            world_fail(w, "quiet: slot %d has still to go from node %d to %d", slot, view_slot_node(v, slot),
+                       wanted(s, slot));
+        /* who was lost and has no node of its own may have begun beside another slot, and stays there */
+        for (int k = 0; k < slot; k++)
+            if (view_slot_node(v, k) >= 0 && view_slot_node(v, k) == view_slot_node(v, slot) && wanted(s, k) >= 0 &&
+                wanted(s, slot) >= 0)
+                world_fail(w, "quiet: slots %d and %d are both on node %d", k, slot, view_slot_node(v, k));
+    }
+}

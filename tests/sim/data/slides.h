@@ -1,0 +1,18 @@
+/* What the placement library says of a run on a grid, held against the views. */
+#ifndef KEEL_TESTS_SIM_DATA_SLIDES_H
+#define KEEL_TESTS_SIM_DATA_SLIDES_H
+
+#include "runtime/view/plan.h"
+#include "tests/sim/data/world.h"
+
+struct slides;
+
+/* The grid of the run. False: there is an error in it. */
+bool slides_rule(const struct setup *s, struct grid_rule *rule);
+/* With the model, whose view gets the grid, too. */
+bool slides_init(struct world *w);
+/* The model's view has applied this. */
+void slides_committed(struct world *w, const struct command *c);
+bool slides_are_over(const struct world *w);
+void slides_check_quiet(struct world *w);
+#endif
