@@ -27,7 +27,7 @@ POINTERS = ["keel_segment"]
 DIRECTIONS = {
     ("keel_bcast", "buffer"): "inout",
     ("keel_group_bcast", "data"): "inout", ("keel_group_bcast_begin", "data"): "inout",
-    ("keel_on_failure", "arg"): "in", ("keel_local_free", "memory"): "in",
+    ("keel_keep", "address"): "inout", ("keel_on_failure", "arg"): "in", ("keel_local_free", "memory"): "in",
 }
 # Not in the table of calls (runtime/client/api/calls.h): the start and the end of the process, what is the same
 # whenever it is asked, and what needs no job.

@@ -6,6 +6,7 @@
 #include <keel/failure.h>
 #include <keel/group.h>
 #include <keel/job.h>
+#include <keel/keep.h>
 #include <keel/message.h>
 #include <keel/mutex.h>
 #include <keel/rma.h>

@@ -8,6 +8,7 @@
 #include "runtime/base/fault.h"
 #include "runtime/base/secret.h"
 #include "runtime/client/group/behind.h"
+#include "runtime/client/keep/keep.h"
 #include "runtime/client/op/rma.h"
 #include "runtime/client/progress.h"
 #include "runtime/client/segment/segment.h"
@@ -150,6 +151,7 @@ keel_status client_leave(struct client *c)
 
 void client_fini(struct client *c)
 {
+    keep_end(c);
     coll_free(c);
     direct_free(c);
     segment_forget_all(c);

@@ -11,6 +11,7 @@
  *   progress.h         events, deadlines, waiting
  *   spin.h, threads.h, waits.h   how long who waits looks; several threads; what is told of waits
  *   op/rma.h, op/shaped.h, op/task.h, op/signal.h, group/collective.h   what the public calls do
+ *   keep/keep.h        memory of the rank's own that its next life finds again
  *   job, api           the process's instance and its entry points
  *
  * One mutex (lock) covers links and operations. Same-node access to unreplicated segments, and same-node gets, take
@@ -117,7 +118,8 @@ struct client {
     struct mail mail;
     struct hall hall;
     struct directs direct;
-    uint64_t signals; /* that have come */
+    uint64_t signals;  /* that have come */
+    struct keep *keep; /* NULL: nothing is kept */
 };
 _Static_assert(offsetof(struct client, node) + sizeof(int) <= 64, "see above");
 

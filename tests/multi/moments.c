@@ -17,6 +17,7 @@
 static keel_segment *segment;
 static keel_handle handle, aggregate, fresh, handles[2];
 static keel_mutexes *mutexes;
+static uint64_t version;
 static keel_taskpool *pool;
 static keel_group *world, *group, *made;
 static keel_request *request, *begun;
@@ -139,6 +140,12 @@ static int objects(const char *when, bool list)
         STATE(keel_mutex_unlock, mutexes, 0, 0),
         STATE(keel_mutexes_create, 1, &mutexes),
         STATE(keel_mutexes_free, mutexes),
+        STATE(keel_keep_room, 8),
+        STATE(keel_keep, "name", &word, 8),
+        STATE(keel_keep_commit, 1),
+        STATE(keel_keep_restore, &version, NULL),
+        STATE(keel_keep_rollback, &version),
+        STATE(keel_keep_get, 0, "name", 0, &word, 8, NULL),
         STATE(keel_task_next, pool, &word),
         STATE(keel_task_commit, pool, 0),
         STATE(keel_taskpool_reset, pool),

@@ -72,13 +72,14 @@ static keel_status finish(struct client *c, struct keel_request *r, uint64_t *ep
 }
 
 /* The lock is held, and given back meanwhile. What ended by its time-out is gone on with. */
-static keel_status run_locked(struct client *c, struct engine_call *call)
+static keel_status run_locked(struct client *c, struct engine_call *call, uint64_t *value)
 {
     struct keel_request *r = c->coll.unfinished;
     struct engine_result result;
     if (!r && c->coll.living->engine && !atomic_load(&c->page->frozen) && quick_call(c->coll.living, call, &result)) {
         completed(c);
         segment_await_rest(c);
+        *value = result.value;
         return coll_status(result.status);
     }
     keel_status status = r ? KEEL_OK : begin(c, c->coll.living, call, &r);
@@ -87,6 +88,7 @@ static keel_status run_locked(struct client *c, struct engine_call *call)
     r->stalled = false;
     c->coll.unfinished = r;
     status = coll_await(r);
+    *value = r->value;
     return r->done || c->fatal != KEEL_OK ? finish(c, r, NULL) : status;
 }
 
@@ -96,7 +98,7 @@ static keel_status prepare(struct client *c)
     return status == KEEL_OK ? rma_fence(c, -1) : status;
 }
 
-keel_status collective_run(struct client *c, const struct engine_call *call)
+keel_status collective_agree(struct client *c, const struct engine_call *call, uint64_t *value)
 {
     if (!collective_may_begin(c))
         return KEEL_ERR_STATE;
@@ -106,11 +108,17 @@ keel_status collective_run(struct client *c, const struct engine_call *call)
     FAULT_POINT("rank.barrier_entering");
     struct engine_call mine = *call;
     client_lock(c);
-    status = run_locked(c, &mine);
+    status = run_locked(c, &mine, value);
     pthread_mutex_unlock(&c->lock);
     FAULT_POINT("rank.barrier_left");
     move_point(c);
     return status;
+}
+
+keel_status collective_run(struct client *c, const struct engine_call *call)
+{
+    uint64_t value = 0;
+    return collective_agree(c, call, &value);
 }
 
 keel_status collective_barrier(struct client *c)

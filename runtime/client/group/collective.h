@@ -24,6 +24,8 @@ bool collective_disagrees(const struct client *c);
 void collective_decided(struct client *c);
 /* A collective of all live ranks, with a fence before. */
 keel_status collective_run(struct client *c, const struct engine_call *call);
+/* The same of ENGINE_DECIDE: *value is what all have said, combined. */
+keel_status collective_agree(struct client *c, const struct engine_call *call, uint64_t *value);
 keel_status collective_barrier(struct client *c);
 keel_status collective_barrier_begin(struct client *c);
 /* KEEL_IN_PROGRESS: not complete. *epoch (or NULL): 0 but for KEEL_OK. */

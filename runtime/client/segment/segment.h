@@ -54,10 +54,10 @@ void segment_await_rest(struct client *c);
  * on to get. */
 keel_status segment_map_twice(struct keel_segment *s, int rank, uint8_t **view);
 keel_status segment_alloc(struct client *c, size_t bytes_per_rank, keel_redundancy redundancy, keel_segment **out);
-/* For mutexes or a pool of so many tasks, which nobody may take for anything else, with as many copies as what the
- * program has allocated before, and two at least; a rank takes part whether it is able to or not: then all get its
- * error. */
-enum { SEGMENT_OF_MUTEXES = 1 };
+/* For mutexes, kept memory or a pool of so many tasks, which nobody may take for anything else, with as many copies as
+ * what the program has allocated before, and two at least; a rank takes part whether it is able to or not: then all get
+ * its error. */
+enum { SEGMENT_OF_MUTEXES = 1, SEGMENT_OF_KEPT = 2 };
 #define SEGMENT_OF_TASKS ((uint64_t)1 << 33)
 keel_status segment_alloc_for(struct client *c, keel_status able, uint64_t what, size_t bytes_per_rank,
                               keel_segment **out);

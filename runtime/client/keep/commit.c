@@ -1,0 +1,167 @@
+/* A version of the kept memory is made: see layout.h.
+ *
+ * What has changed is found by looking: each byte of a range is compared with what the slot holds, which is where it is
+ * to be the same. So no change is missed, whoever made it by whatever means, nothing stands in the way of a program's
+ * own handlers or system calls, and no memory is needed. It is done where the slot lies on this node and all of it is
+ * this process's own (struct keep_side); else all bytes travel. */
+#include <string.h>
+
+#include "runtime/base/fault.h"
+#include "runtime/base/log.h"
+#include "runtime/client/group/collective.h"
+#include "runtime/client/keep/keep_int.h"
+#include "runtime/client/op/near.h"
+#include "runtime/client/op/rma.h"
+
+enum { RUN_MAX = 1024 * 1024 };
+
+/* Bytes that are to travel, not put yet. */
+struct run {
+    struct client *c;
+    keel_handle handle;
+    size_t at; /* in the part */
+    const uint8_t *from;
+    size_t len;
+    keel_status status;
+};
+
+static void run_flush(struct run *r)
+{
+    if (r->len && r->status == KEEL_OK)
+        r->status = rma_start(r->c, OP_PUT, r->c->keep->segment, r->c->rank, r->at, r->from, NULL, r->len, &r->handle);
+    if (r->len)
+        FAULT_POINT("keep.copying");
+    r->len = 0;
+}
+
+static void run_add(struct run *r, size_t at, const uint8_t *from, size_t len)
+{
+    if (r->len && (at != r->at + r->len || from != r->from + r->len || r->len >= RUN_MAX))
+        run_flush(r);
+    if (!r->len) {
+        r->at = at;
+        r->from = from;
+    }
+    r->len += len;
+}
+
+static bool slot_is_near(struct client *c)
+{
+    const struct near *n = &c->keep->segment->near[c->rank];
+    if (!near_valid(n, &n->get_tag))
+        rma_near_update(c, c->keep->segment, c->rank);
+    return near_valid(n, &n->get_tag);
+}
+
+/* The pages of a block that differ from what the slot has. */
+static void add_changed(struct run *r, size_t at, const uint8_t *from, size_t len)
+{
+    uint8_t *there = r->c->keep->block;
+    if (!slot_is_near(r->c)) { /* it would be read through the network */
+        run_add(r, at, from, len);
+        return;
+    }
+    keel_status status = rma_get(r->c, r->c->keep->segment, r->c->rank, at, there, len);
+    if (status != KEEL_OK && r->status == KEEL_OK)
+        r->status = status;
+    if (status != KEEL_OK || memcmp(there, from, len) == 0)
+        return;
+    for (size_t i = 0; i < len; i += KEEP_PAGE) {
+        size_t n = len - i < KEEP_PAGE ? len - i : KEEP_PAGE;
+        if (memcmp(there + i, from + i, n) != 0)
+            run_add(r, at + i, from + i, n);
+    }
+}
+
+static void add_range(struct run *r, size_t at, const uint8_t *from, size_t len, bool mine)
+{
+    for (size_t i = 0; i < len && r->status == KEEL_OK; i += KEEP_BLOCK) {
+        size_t n = len - i < KEEP_BLOCK ? len - i : KEEP_BLOCK;
+        if (mine)
+            add_changed(r, at + i, from + i, n);
+        else
+            run_add(r, at + i, from + i, n);
+    }
+}
+
+/* Names and bytes; all copies have them when it returns. */
+static keel_status write_bytes(struct client *c, int slot)
+{
+    struct keep *k = c->keep;
+    struct keep_side *side = &k->side[slot];
+    struct run r = {.c = c};
+    keel_status status = rma_aggregate(c, &r.handle);
+    if (status != KEEL_OK)
+        return status;
+    const bool mine = side->mine && memcmp(&side->table, &k->now, sizeof k->now) == 0;
+    side->mine = false;
+    if (!mine)
+        run_add(&r, keep_table_at(k->room, slot), (const uint8_t *)&k->now, sizeof k->now);
+    for (uint64_t i = 0; i < k->now.ranges; i++) {
+        const struct keep_entry *e = &k->now.entry[i];
+        add_range(&r, keep_bytes_at(k->room, slot) + e->at, k->address[i], e->bytes, mine);
+    }
+    run_flush(&r);
+    status = rma_wait(c, &r.handle);
+    return r.status != KEEL_OK ? r.status : status;
+}
+
+/* Makes the version in the slot that does not have the last one. */
+static keel_status write_version(struct client *c, uint64_t version, uint64_t meeting)
+{
+    struct keep *k = c->keep;
+    const int slot = k->slot == 0;
+    const size_t at = offsetof(struct keep_root, slot) + (size_t)slot * sizeof(struct keep_slot);
+    const struct keep_slot none = {.at = meeting};
+    keel_status status = keep_put(c, at, &none, sizeof none);
+    FAULT_POINT("keep.opened");
+    if (status == KEEL_OK)
+        status = write_bytes(c, slot);
+    FAULT_POINT("keep.copied");
+    if (status == KEEL_OK)
+        status = keep_put(c, at + offsetof(struct keep_slot, version), &version, sizeof version);
+    FAULT_POINT("keep.marked");
+    k->side[slot].mine = status == KEEL_OK;
+    k->side[slot].table = k->now;
+    return status;
+}
+
+keel_status keep_meet(struct client *c, uint64_t version)
+{
+    struct keep *k = c->keep;
+    struct engine_call call = {.kind = ENGINE_BARRIER, .arguments = KEEP_CALL ^ version};
+    keel_status status = collective_run(c, &call);
+    if (c->collectives < k->meeting)
+        return status; /* it is gone on with by the same call */
+    k->entering = 0;
+    FAULT_POINT("keep.met");
+    return status;
+}
+
+keel_status keep_commit(struct client *c, uint64_t version)
+{
+    struct keep *k = c->keep;
+    if (!k || !k->segment || !k->restored || !c->ready || c->task_run.open || c->coll.split ||
+        (k->entering && k->entering != version))
+        return KEEL_ERR_STATE;
+    if (version <= k->version)
+        return KEEL_ERR_ARG;
+    keel_status status;
+    if (!k->entering) {
+        if (!collective_may_begin(c) || c->coll.unfinished)
+            return KEEL_ERR_STATE;
+        status = rma_fence(c, -1);
+        if (status == KEEL_OK)
+            status = write_version(c, version, c->collectives + 1);
+        if (status != KEEL_OK)
+            return status;
+        k->entering = version;
+        k->meeting = c->collectives + 1;
+    }
+    status = keep_meet(c, version);
+    if (status == KEEL_OK) {
+        k->slot = k->slot == 0;
+        k->version = version;
+    }
+    return status;
+}

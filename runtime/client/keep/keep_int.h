@@ -1,0 +1,46 @@
+/* Between the files of kept memory. */
+#ifndef KEEL_CLIENT_KEEP_KEEP_INT_H
+#define KEEL_CLIENT_KEEP_KEEP_INT_H
+
+#include "runtime/client/client.h"
+#include "runtime/client/keep/keep.h"
+#include "runtime/client/keep/layout.h"
+
+enum { KEEP_BLOCK = 64 * 1024 };
+/* Beside a version, what a collective is for: others' calls do not fit. */
+#define KEEP_CALL 0x6b65657000000000u
+
+/* A slot as this process has left it. */
+struct keep_side {
+    /* All of its bytes are from puts of this process that are complete: so they are what all copies have, and what
+     * nobody else changes. */
+    bool mine;
+    struct keep_table table; /* if it is mine */
+};
+
+struct keep {
+    keel_segment *segment; /* NULL: no room yet */
+    size_t room;
+    struct keep_table now; /* what is registered */
+    void *address[KEEP_RANGES];
+    bool restored;    /* keel_keep_restore has been here, or there was nothing to go back to */
+    int slot;         /* of the last version that was committed, -1: none */
+    uint64_t version; /* the same one, 0: none */
+    /* a meeting that this process is on its way to, or in: it is gone on with by the same call */
+    uint64_t entering; /* version, 0: none */
+    uint64_t meeting;  /* number of that collective */
+    struct keep_side side[2];
+    uint8_t block[KEEP_BLOCK];
+};
+
+/* NULL: out of memory. */
+struct keep *keep_of(struct client *c);
+/* All copies have the bytes when it returns. */
+keel_status keep_put(struct client *c, size_t at, const void *src, size_t len);
+/* What no death takes back. */
+keel_status keep_root_of(struct client *c, int rank, struct keep_root *root);
+/* commit.c: all live ranks meet for the version; again after an error, too. */
+keel_status keep_meet(struct client *c, uint64_t version);
+/* restore.c: the ranges from the slot into the memory that is registered. call: its name, for lines. */
+keel_status keep_load(struct client *c, const char *call, int slot, uint64_t version);
+#endif

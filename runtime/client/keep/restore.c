@@ -1,0 +1,195 @@
+/* A version of the kept memory is gone back to: by a process that takes its rank over, alone, and by all who live,
+ * together. */
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/base/fault.h"
+#include "runtime/base/log.h"
+#include "runtime/client/group/collective.h"
+#include "runtime/client/keep/keep_int.h"
+#include "runtime/client/op/rma.h"
+
+static keel_status tell(const char *call, int rank, keel_status status)
+{
+    if (status == KEEL_ERR_DATA_LOST)
+        log_error("%s: what rank %d has kept is lost: no copy of it is left", call, rank);
+    return status;
+}
+
+static keel_status misfit(const char *call, uint64_t version, const struct keep_entry *kept,
+                          const struct keep_entry *now)
+{
+    char has[64] = "does not have it", wants[64] = "is not registered";
+    if (kept)
+        snprintf(has, sizeof has, "has %llu bytes", (unsigned long long)kept->bytes);
+    if (now)
+        snprintf(wants, sizeof wants, "is registered with %llu bytes", (unsigned long long)now->bytes);
+    log_error("%s: %s: version %llu %s, and it %s", call, kept ? kept->name : now->name, (unsigned long long)version,
+              has, wants);
+    return KEEL_ERR_MISMATCH;
+}
+
+/* Names and sizes are what the version has; the order may be another one. */
+static keel_status compare(const struct keep *k, const char *call, uint64_t version, const struct keep_table *kept)
+{
+    for (uint64_t i = 0; i < kept->ranges; i++) {
+        const struct keep_entry *now = keep_find(&k->now, kept->entry[i].name);
+        if (!now || now->bytes != kept->entry[i].bytes)
+            return misfit(call, version, &kept->entry[i], now);
+    }
+    for (uint64_t i = 0; i < k->now.ranges; i++)
+        if (!keep_find(kept, k->now.entry[i].name))
+            return misfit(call, version, NULL, &k->now.entry[i]);
+    return KEEL_OK;
+}
+
+static keel_status table_of(struct client *c, const char *call, int rank, int slot, struct keep_table *t)
+{
+    struct keep *k = c->keep;
+    keel_status status = rma_get(c, k->segment, rank, keep_table_at(k->room, slot), t, sizeof *t);
+    if (status == KEEL_OK && !keep_table_is_sound(t, k->room)) {
+        log_error("%s: what rank %d has kept is no table of ranges: something has written there", call, rank);
+        status = KEEL_ERR_SYSTEM;
+    }
+    return tell(call, rank, status);
+}
+
+keel_status keep_load(struct client *c, const char *call, int slot, uint64_t version)
+{
+    struct keep *k = c->keep;
+    struct keep_table t;
+    keel_status status = table_of(c, call, c->rank, slot, &t);
+    if (status == KEEL_OK)
+        status = compare(k, call, version, &t);
+    FAULT_POINT("keep.restoring");
+    for (uint64_t i = 0; i < t.ranges && status == KEEL_OK; i++) {
+        const struct keep_entry *now = keep_find(&k->now, t.entry[i].name);
+        status = rma_get(c, k->segment, c->rank, keep_bytes_at(k->room, slot) + t.entry[i].at,
+                         k->address[now - k->now.entry], now->bytes);
+    }
+    FAULT_POINT("keep.restored");
+    return tell(call, c->rank, status);
+}
+
+/* The predecessor had made the version, and may have entered the meeting for it, or not. */
+static keel_status enter_again(struct client *c, const struct keep_slot *s)
+{
+    struct keep *k = c->keep;
+    if (s->at <= c->collectives)
+        return KEEL_OK;
+    k->meeting = s->at;
+    FAULT_POINT("keep.entering_again");
+    return keep_meet(c, s->version);
+}
+
+/* The last version of the predecessor, if there is one. */
+static keel_status go_on(struct client *c, uint64_t *version, uint64_t *since)
+{
+    struct keep *k = c->keep;
+    struct keep_root root;
+    keel_status status = keep_root_of(c, c->rank, &root);
+    if (status != KEEL_OK)
+        return tell("keel_keep_restore", c->rank, status);
+    const int slot = keep_choose(&root, c->collectives);
+    *version = 0;
+    *since = c->collectives;
+    if (slot < 0)
+        return KEEL_OK;
+    status = keep_load(c, "keel_keep_restore", slot, root.slot[slot].version);
+    if (status == KEEL_OK)
+        status = enter_again(c, &root.slot[slot]);
+    if (status != KEEL_OK)
+        return status;
+    k->slot = slot;
+    k->version = *version = root.slot[slot].version;
+    *since = c->collectives - root.slot[slot].at;
+    return KEEL_OK;
+}
+
+keel_status keep_restore(struct client *c, uint64_t *version, uint64_t *since)
+{
+    struct keep *k = c->keep;
+    uint64_t made = 0, behind = 0;
+    if (!version)
+        return c->ready ? KEEL_ERR_ARG : KEEL_ERR_STATE;
+    *version = 0;
+    if (since)
+        *since = 0;
+    if (!c->ready || !k || !k->segment || k->version || c->task_run.open || c->coll.split)
+        return KEEL_ERR_STATE;
+    c->resumed = true;
+    keel_status status = c->restarted ? go_on(c, &made, &behind) : KEEL_OK;
+    if (status != KEEL_OK)
+        return status;
+    k->restored = true;
+    *version = made;
+    if (since)
+        *since = behind;
+    if (since || !behind)
+        return KEEL_OK;
+    log_error("keel_keep_restore: the others have completed %llu more collectives since version %llu, and this program "
+              "does not ask how many: it would begin them anew",
+              (unsigned long long)behind, (unsigned long long)made);
+    return KEEL_ERR_STATE;
+}
+
+/* What all say of it, the worst, and of which rank. */
+static keel_status agree(struct client *c, const char *call, uint64_t version, keel_status mine)
+{
+    struct engine_call decide = {.kind = ENGINE_DECIDE,
+                                 .agree = ENGINE_MAX,
+                                 .arguments = KEEP_CALL ^ ~version,
+                                 .value = (uint64_t) - (int64_t)mine << 32 | (uint32_t)c->rank};
+    uint64_t worst = 0;
+    keel_status status = collective_agree(c, &decide, &worst);
+    if (status != KEEL_OK || !(worst >> 32))
+        return status;
+    status = (keel_status) - (int64_t)(worst >> 32);
+    if ((int)(uint32_t)worst != c->rank)
+        log_error("%s: rank %d: %s", call, (int)(uint32_t)worst, keel_status_text(status));
+    return status;
+}
+
+keel_status keep_rollback(struct client *c, uint64_t *version)
+{
+    struct keep *k = c->keep;
+    if (!version)
+        return c->ready ? KEEL_ERR_ARG : KEEL_ERR_STATE;
+    *version = 0;
+    if (!c->ready || !k || !k->segment || !k->restored || k->entering || !collective_may_begin(c))
+        return KEEL_ERR_STATE;
+    keel_status status = k->version ? keep_load(c, "keel_keep_rollback", k->slot, k->version) : KEEL_OK;
+    FAULT_POINT("keep.going_back");
+    status = agree(c, "keel_keep_rollback", k->version, status);
+    if (status == KEEL_OK)
+        *version = k->version;
+    return status;
+}
+
+keel_status keep_get(struct client *c, int rank, const char *name, size_t offset, void *dst, size_t len,
+                     uint64_t *version)
+{
+    struct keep *k = c->keep;
+    struct keep_root root;
+    struct keep_table t;
+    if (version)
+        *version = 0;
+    if (!c->ready || !k || !k->segment)
+        return KEEL_ERR_STATE;
+    if (rank < 0 || rank >= c->size || !name || (!dst && len))
+        return KEEL_ERR_ARG;
+    keel_status status = keep_root_of(c, rank, &root);
+    const int slot = status == KEEL_OK && c->collectives ? keep_choose(&root, c->collectives - 1) : -1;
+    if (status == KEEL_OK && slot < 0)
+        return KEEL_ERR_STATE;
+    if (status == KEEL_OK)
+        status = table_of(c, "keel_keep_get", rank, slot, &t);
+    const struct keep_entry *e = status == KEEL_OK ? keep_find(&t, name) : NULL;
+    if (status == KEEL_OK && (!e || len > e->bytes || offset > e->bytes - len))
+        return KEEL_ERR_ARG;
+    if (status == KEEL_OK)
+        status = rma_get(c, k->segment, rank, keep_bytes_at(k->room, slot) + e->at + offset, dst, len);
+    if (status == KEEL_OK && version)
+        *version = root.slot[slot].version;
+    return tell("keel_keep_get", rank, status);
+}
