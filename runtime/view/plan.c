@@ -213,7 +213,8 @@ int plan_of_rank(const struct view *v, int rank)
 
 uint32_t plan_order(const struct view *v, int slot)
 {
-    return v->sliding && v->sliding->transit.next[slot] >= 0 ? (uint32_t)v->sliding->transit.next[slot] : 0;
+    int32_t next = v->sliding ? v->sliding->grid.transit.next[slot] : -1;
+    return next >= 0 ? (uint32_t)next : 0;
 }
 
 bool view_slot_ready(const struct view *v, int slot)
