@@ -14,7 +14,7 @@ void codec_free(void *p)
 
 void codec_init(void)
 {
-    json_set_alloc_funcs(malloc, codec_free);
+    json_set_alloc_funcs(pm_alloc, codec_free);
 }
 
 json_t *codec_text(const char *text)

@@ -7,7 +7,8 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-/* Of JSON values and texts: wiped, for secrets and tickets are told in them. Before the first value is made. */
+/* Of JSON values and texts: wiped, for secrets and tickets are told in them; without memory for one the program ends
+ * (bytes.h), as whoever waits for a message that was dropped waits for good. Before the first value is made. */
 void codec_init(void);
 void codec_free(void *p);
 
