@@ -56,7 +56,8 @@ keel_group *keel_group_node(void);
 KEEL_MUST_CHECK keel_status keel_group_create(const int *ranks, int n, uint64_t tag, keel_group **group);
 /* Collective over parent: the members of equal colour, by key, those of equal keys in parent's order. A negative
  * colour: no group (*group is NULL). Members that die are left out.
- * blocks    until all members that live have called. */
+ * blocks    until all members that live have called.
+ * errors    KEEL_ERR_REVOKED: the parent was revoked. KEEL_ERR_MISMATCH: members make another call on the parent. */
 KEEL_MUST_CHECK keel_status keel_group_split(keel_group *parent, int colour, int key, keel_group **group);
 /* The ranks of a, then those of b that are not in a; the ranks of a that are not in b. Local: ranks[] must have room
  * for both groups (for a); *n gets their number. They become a group by keel_group_create. */
@@ -64,7 +65,8 @@ KEEL_MUST_CHECK keel_status keel_group_union(const keel_group *a, const keel_gro
 KEEL_MUST_CHECK keel_status keel_group_difference(const keel_group *a, const keel_group *b, int *ranks, int *n);
 /* A group of the members that live: liveness discovery. Collective over all members that live, or non-collective: the
  * listed members call, and nobody else. Both work on a revoked group; the new group is not revoked.
- * blocks    until all members that live, or all of the list that live, have called. */
+ * blocks    until all members that live, or all of the list that live, have called.
+ * errors    KEEL_ERR_MISMATCH: members of keel_group_shrink call keel_group_agree. */
 KEEL_MUST_CHECK keel_status keel_group_shrink(keel_group *group, keel_group **survivors);
 KEEL_MUST_CHECK keel_status keel_group_shrink_among(keel_group *group, const int *members, int n,
                                                     keel_group **survivors);
@@ -72,7 +74,8 @@ KEEL_MUST_CHECK keel_status keel_group_shrink_among(keel_group *group, const int
  * same result, also those who die right after it. Works on a revoked group. Agree and shrink are numbered apart from
  * the other calls, so that members that have left a collective at different places can meet: who goes to one of them
  * from a collective in which others may still wait revokes the group first.
- * blocks    until all members that live have called. */
+ * blocks    until all members that live have called.
+ * errors    KEEL_ERR_MISMATCH: members have another op, or call keel_group_shrink. */
 typedef enum keel_group_op { KEEL_GROUP_AND, KEEL_GROUP_OR, KEEL_GROUP_MIN, KEEL_GROUP_MAX } keel_group_op;
 KEEL_MUST_CHECK keel_status keel_group_agree(keel_group *group, keel_group_op op, uint64_t value, uint64_t *result);
 /* Pending and future calls of all members but agree, shrink and free return KEEL_ERR_REVOKED: whoever leaves an

@@ -124,7 +124,7 @@ void keel_local_free(void *memory); /* NULL is allowed */
 void *keel_address(keel_segment *segment, int rank);
 /* The segment in whose part of the rank the address lies, and how far: what keel_address gave, plus *offset. In time
  * that grows with the logarithm of the number of segments. Not while another thread allocates or frees one.
- * errors    KEEL_ERR_ARG: in no part of that rank; memory of mutexes and task pools is none. */
+ * errors    KEEL_ERR_ARG: in no part of that rank; memory of mutexes and task pools is none. KEEL_ERR_STATE. */
 KEEL_MUST_CHECK keel_status keel_locate(int rank, const void *address, keel_segment **segment, size_t *offset);
 
 #ifdef __cplusplus

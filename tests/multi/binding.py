@@ -69,7 +69,10 @@ class Keel:
             result = function(*passed)
             if call["result"] == "keel_status":
                 if result:
-                    raise Failed(self.status[result])
+                    status = self.status[result]
+                    if status not in call["errors"]:
+                        sys.exit(f"{call['name']}: {status} is no error of it in api.json")
+                    raise Failed(status)
                 values = [o.value if hasattr(o, "value") else o for o in out]
                 return values[0] if len(values) == 1 else values or None
             return result
@@ -125,11 +128,22 @@ def main():
     for wrong in (group, 1, 12345, ctypes.addressof(total), 2**64 - 1):
         expect(refused(k.group_barrier, wrong) == "KEEL_ERR_ARG", f"{wrong:#x} is no group")
 
+    # every error that comes is one of those that are listed
+    group = k.group_split(k.group_world(), 0, me)
+    other = refused(*((k.group_barrier, group) if me == 0 else (k.group_split, group, 0, 0)))
+    expect(other == "KEEL_ERR_MISMATCH", f"a barrier and a split: {other}")
+    other = refused(*((k.group_agree, group, k.KEEL_GROUP_OR, 1) if me == 0 else (k.group_shrink, group)))
+    expect(other == "KEEL_ERR_MISMATCH", f"agree and shrink: {other}")
+    k.group_revoke(group)
+    expect(refused(k.group_split, group, 0, 0) == "KEEL_ERR_REVOKED", "a split of a revoked group")
+    k.group_free(group)
+
     pool = k.taskpool_create(3)
     expect(refused(k.group_barrier, pool) == "KEEL_ERR_ARG", "a pool is no group")
     k.taskpool_free(pool)
     k.segment_free(segment)
     k.finalize()
+    expect(refused(k.locate, 0, ctypes.addressof(total)) == "KEEL_ERR_STATE", "nowhere after the end")
     expect(refused(k.barrier) == "KEEL_ERR_STATE", "after the end")
 
 
