@@ -386,6 +386,8 @@ void node_init(struct world *w, int id)
     n->page = sim_alloc(page_bytes((uint32_t)s->nodes, (uint32_t)w->members, (uint32_t)s->ranks));
     n->page->tracked = 1; /* writes are marked, also where nobody tracks: within what each copy has for it */
     static const uint8_t secret[32] = {1};
+    struct grid_rule rule;
+    bool fits = !s->grid.nodes || slides_rule(s, &rule);
     struct agent_config config = {.ops = helper_ops(n),
                                   .secret = secret,
                                   .self = id,
@@ -396,6 +398,7 @@ void node_init(struct world *w, int id)
                                   .rank_node = s->rank_node,
                                   .policy = s->policy,
                                   .copies = setup_copies(s),
+                                  .grid = s->grid.nodes ? &rule : NULL,
                                   .job = 7,
                                   .incarnation = 1000 + (uint64_t)id,
                                   .net = n->net,
@@ -415,10 +418,7 @@ void node_init(struct world *w, int id)
     config.ops.look_at = ops_look_at;
     config.ops.failed = ops_failed;
     struct heap *outer = heap_enter(&n->process.heap);
-    keel_status status = agent_init(&n->agent, &config);
-    struct grid_rule rule;
-    if (status == KEEL_OK && s->grid.nodes && !(slides_rule(s, &rule) && view_place(&n->agent.view, &rule)))
-        status = KEEL_ERR_ARG;
+    keel_status status = fits ? agent_init(&n->agent, &config) : KEEL_ERR_ARG;
     heap_enter(outer);
     if (status != KEEL_OK || !helper_init(n))
         world_fail(w, "node %d does not start: %s", id, keel_status_name(status));

@@ -370,11 +370,12 @@ static void slides(struct setup *s, struct rng *rng)
         {"4x2", "2D(1,1)", 6, 8},  {"3x3", "2D(1,1)", 6, 9},  {"3x3", "2D(2,1)", 4, 9},   {"3tx3t", "2D(2,1)", 4, 9},
         {"4tx2", "2D(1,1)", 6, 8}, {"5x2", "2D(1,2)", 6, 10}, {"2x2x2", "3D(1,1)", 4, 8},
     };
-    static const char *const method[] = {"hybrid(all)", "hybrid(all)", "1D", "hybrid(1D+0D)", "0D"};
+    static const char *const method[] = {"hybrid(all)", "hybrid(all)", "1D",        "hybrid(1D+0D)",
+                                         "0D",          "balance",     "repair(3)", "auto"};
     int i = (int)rng_below(rng, sizeof shape / sizeof shape[0]);
     s->grid.nodes = shape[i].nodes;
     s->grid.layout = shape[i].layout;
-    s->grid.method = method[rng_below(rng, 5)];
+    s->grid.method = method[rng_below(rng, 8)];
     s->nodes = shape[i].slots;
     s->spares = shape[i].all - shape[i].slots;
     s->ranks = s->nodes + (int)rng_below(rng, rng_below(rng, 2) ? 1 : (uint64_t)s->nodes + 1);

@@ -7,9 +7,7 @@
 #include "tests/sim/data/model.h"
 
 struct slides {
-    struct place place;
-    struct transit transit;
-    struct place_method method;
+    struct grid_state grid;
     int node_at[NODES_MAX], at[NODES_MAX]; /* who has that place, which place somebody has (-1: none) */
 };
 
@@ -17,7 +15,7 @@ bool slides_rule(const struct setup *s, struct grid_rule *rule)
 {
     *rule = (struct grid_rule){0};
     return !grid_parse(&rule->grid, s->grid.nodes) && !spare_parse(&rule->layout, s->grid.layout) &&
-           !place_method_parse(&rule->method, s->grid.method, rule->grid.ndims);
+           !rule_method(&rule->method, s->grid.method, rule->grid.ndims);
 }
 
 bool slides_init(struct world *w)
@@ -27,19 +25,13 @@ bool slides_init(struct world *w)
     if (!w->setup.grid.nodes)
         return true;
     struct slides *s = m->slides = sim_alloc(sizeof *s);
-    if (!slides_rule(&w->setup, &rule) || !view_place(&m->view, &rule) ||
-        !place_init_slots(&s->place, &rule.grid, &rule.layout, w->setup.nodes, NULL) ||
-        !transit_init(&s->transit, &s->place, NULL))
+    if (!slides_rule(&w->setup, &rule) || !view_place(&m->view, &rule) || !grid_open(&s->grid, &rule, w->setup.nodes) ||
+        grid_numbers(&s->grid, s->node_at) != w->setup.nodes + w->setup.spares)
         return false;
-    s->method = rule.method;
     for (int node = 0; node < NODES_MAX; node++)
         s->at[node] = -1;
-    int spare = w->setup.nodes;
-    for (int32_t g = 0; g < s->place.grid.nodes; g++) {
-        int slot = s->place.slot_at[g];
-        s->node_at[g] = slot >= 0 ? slot : spare++;
+    for (int32_t g = 0; g < rule.grid.nodes; g++)
         s->at[s->node_at[g]] = g;
-    }
     return true;
 }
 
@@ -64,9 +56,9 @@ static void follow(struct slides *s, const struct view *v)
     for (bool any = true; any;) {
         any = false;
         for (int slot = 0; slot < v->nodes; slot++) {
-            int32_t i = s->transit.next[slot];
-            if (i >= 0 && view_slot_node(v, slot) == s->node_at[s->transit.lines.move[i].to])
-                any = transit_done(&s->transit, slot, s->transit.lines.move[i].to) == TRANSIT_OK || any;
+            int32_t i = s->grid.transit.next[slot];
+            if (i >= 0 && view_slot_node(v, slot) == s->node_at[s->grid.transit.lines.move[i].to])
+                any = transit_done(&s->grid.transit, slot, s->grid.transit.lines.move[i].to) == TRANSIT_OK || any;
         }
     }
 }
@@ -74,10 +66,10 @@ static void follow(struct slides *s, const struct view *v)
 /* Where the library has the slot's ranks begin next: -1: nowhere. */
 static int wanted(const struct slides *s, int slot)
 {
-    int32_t i = s->transit.next[slot], place = s->place.node_of[slot];
+    int32_t i = s->grid.transit.next[slot], place = s->grid.place.node_of[slot];
     if (i >= 0)
-        return s->node_at[s->transit.lines.move[i].to];
-    return s->place.slot_at[place] == slot ? s->node_at[place] : -1;
+        return s->node_at[s->grid.transit.lines.move[i].to];
+    return s->grid.place.slot_at[place] == slot ? s->node_at[place] : -1;
 }
 
 void slides_committed(struct world *w, const struct command *c)
@@ -98,7 +90,7 @@ void slides_committed(struct world *w, const struct command *c)
             dead[ndead++] = s->at[node];
     }
     if (ndead || nback)
-        (void)transit_change(&s->transit, &s->method, dead, ndead, back, nback);
+        (void)transit_change(&s->grid.transit, &s->grid.method, dead, ndead, back, nback);
     follow(s, v);
     for (int r = 0; r < v->ranks && !w->failed; r++) {
         const struct view_rank *k = &v->rank[r];
@@ -128,7 +120,7 @@ void slides_check_quiet(struct world *w)
             left = left || (v->rank[r].slot == slot && v->rank[r].left);
         if (left)
             continue;
-        if (s->transit.next[slot] >= 0)
+        if (s->grid.transit.next[slot] >= 0)
             world_fail(w, "quiet: slot %d has still to go from node %d to %d", slot, view_slot_node(v, slot),
                        wanted(s, slot));
         /* who was lost and has no node of its own may have begun beside another slot, and stays there */
