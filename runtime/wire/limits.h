@@ -16,5 +16,5 @@ enum {
     WIRE_BULK_MAX = 128 * 1024, /* between nodes, where one message is cheaper than several */
     LARGE_MAX = 6,              /* announced puts of one rank at once */
 };
-static_assert(MESSAGES_MAX <= LANES_MAX, "every message finds a lane");
+static_assert(MESSAGES_MAX <= LANES_MAX, "nobody waits for a lane while there is room for messages");
 #endif

@@ -3,7 +3,7 @@
  *
  *   opaque[0]  operations that are not complete
  *   opaque[1]  the first error of those that are
- *   opaque[2]  HANDLE_ flags
+ *   opaque[2]  HANDLE_ flags, and above them the lanes of its operations (lane.h)
  *   opaque[3]  a sum over the rest and its place: that it is a handle's, and not what happened to be in the caller's
  *              memory,
  *              nor what is left of an earlier handle there */
@@ -16,7 +16,7 @@
 
 #include "runtime/client/client.h"
 
-enum { HANDLE_AGGREGATE = 1, HANDLE_SEEN = 2 };
+enum { HANDLE_AGGREGATE = 1, HANDLE_SEEN = 2, HANDLE_FLAGS = 8 /* bits */ };
 
 /* valgrind runs this process: handle_use looks at memory in which nothing has been written yet, as it may. In rma.c. */
 extern bool handle_is_watched;
@@ -66,14 +66,35 @@ static inline bool handle_is_done(const keel_handle *h)
     return h->opaque[0] == 0;
 }
 
+static inline uint64_t handle_lanes(const keel_handle *h)
+{
+    return h->opaque[2] >> HANDLE_FLAGS;
+}
+
+static inline void handle_keep_lanes(keel_handle *h, uint64_t lanes)
+{
+    handle_set(h, 2, (h->opaque[2] & ((1u << HANDLE_FLAGS) - 1)) | lanes << HANDLE_FLAGS);
+    handle_seal(h);
+}
+
+/* The program is told that what it has was done. */
+static inline void handle_told(struct client *c, keel_handle *h)
+{
+    uint64_t lanes = handle_lanes(h);
+    if (!lanes)
+        return;
+    lanes_told_by_handle(&c->ops.lanes, lanes);
+    handle_keep_lanes(h, 0);
+}
+
 /* No operation uses it. Without the lock: what a handle in use shows meanwhile is no sum, or the sum of one in use.
- * Aggregates are left to the lock. */
+ * Aggregates, and those that have lanes, are left to the lock. */
 static inline bool handle_rests(const keel_handle *h)
 {
     keel_handle now = {{0, 0, 0, __atomic_load_n(&h->opaque[3], __ATOMIC_ACQUIRE)}};
     for (int i = 0; i < 3; i++)
         now.opaque[i] = __atomic_load_n(&h->opaque[i], __ATOMIC_RELAXED);
-    return now.opaque[0] == 0 && !(now.opaque[2] & HANDLE_AGGREGATE) && now.opaque[3] == handle_sum(&now, h);
+    return now.opaque[0] == 0 && !(now.opaque[2] & ~(uint64_t)HANDLE_SEEN) && now.opaque[3] == handle_sum(&now, h);
 }
 
 /* An operation that has ended in the call itself is its last. */
@@ -85,7 +106,7 @@ static inline void handle_begin_done(keel_handle *h)
 }
 
 /* An operation is about to use it. KEEL_ERR_STATE: another does, and it is no aggregate. */
-static inline keel_status handle_use(keel_handle *h)
+static inline keel_status handle_use(struct client *c, keel_handle *h)
 {
     handle_tell_watcher(h);
     if (handle_is(h) && h->opaque[2] & HANDLE_AGGREGATE) {
@@ -95,6 +116,8 @@ static inline keel_status handle_use(keel_handle *h)
     }
     if (handle_is(h) && !handle_is_done(h))
         return KEEL_ERR_STATE;
+    if (handle_is(h))
+        handle_told(c, h);
     handle_begin_done(h);
     return KEEL_OK;
 }
@@ -119,8 +142,9 @@ static inline void handle_end(keel_handle *h, keel_status status)
 }
 
 /* The caller is told; an aggregate begins anew. */
-static inline keel_status handle_result(keel_handle *h)
+static inline keel_status handle_result(struct client *c, keel_handle *h)
 {
+    handle_told(c, h);
     keel_status status = (keel_status)(int64_t)h->opaque[1];
     handle_set(h, 2, h->opaque[2] | HANDLE_SEEN);
     if (h->opaque[2] & HANDLE_AGGREGATE)

@@ -10,7 +10,9 @@
  *   start ─► planned ─► pieces on their way ─► all answered ─► same route? ──yes──► finished         no
  *            │   ▲                                                   └────────────────────────────────┘
  *            ▼   │ given back, in the order of asking
- *          waiting for a note, a lane, an intent entry, the message window, or a large put to end */
+ *          waiting for a note, an intent entry, the message window, or a large put to end
+ *
+ * What counts once gets its name at the start (lane.h), and has no plan before it has its turn in its lane. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -132,6 +134,7 @@ static void finish(struct op *op, keel_status status)
     if (status == KEEL_OK)
         count(op);
     hold_release(op);
+    name_end(op);
     op->finished = true;
     op->status = status;
     unlink_active(op);
@@ -321,6 +324,8 @@ void op_advance(struct op *op, uint64_t now)
             op_fail(op, op->status);
         return;
     }
+    if (!op_has_turn(op))
+        return;
     if (op->replan || !op->planned) {
         if (op->replan)
             piece_take_back(op, false);
@@ -362,6 +367,7 @@ void op_start(struct op *op)
     op->times.deadline = op->patient ? UINT64_MAX : c->progress.lived_ns + c->timeout_ns;
     if (op_is_unit(op))
         op->len = 1;
+    name_take(op);
     op->next = NULL;
     op->prev = c->ops.active_last;
     if (c->ops.active_last)

@@ -10,6 +10,7 @@
 
 #include <keel/keel.h>
 
+#include "runtime/client/op/lane.h"
 #include "runtime/client/op/plan.h"
 #include "runtime/wire/page.h"
 #include "runtime/wire/wire.h"
@@ -20,7 +21,7 @@ struct op;
 struct packed;
 
 /* A part of an operation on its way to one node: a message that awaits its answer, or a remote write or read.
- * Accumulates and atomics keep theirs, with its identity, until it is answered, whatever route it goes meanwhile. */
+ * Accumulates and atomics keep theirs, with its step, until it is answered, whatever route it goes meanwhile. */
 struct piece {
     struct tp_op tp;
     struct op *op;
@@ -30,8 +31,6 @@ struct piece {
     uint64_t offset, len;  /* relative to the operation */
     int node;
     int leg;
-    int lane;           /* -1: none */
-    uint64_t number;    /* in the lane */
     uint32_t step;      /* of the task, or of the operation: msg_identity's */
     bool remote_access; /* the provider uses our memory until its event: a write, a read, or a message sent from it */
     struct wire wire;   /* of such a message; else its type is 0 */
@@ -65,7 +64,7 @@ struct op_holds {
 /* The line of those who found none left of it. */
 struct op_line {
     struct op *next;
-    bool waiting; /* for a note, a lane, an intent entry, the message window, or a large put to end */
+    bool waiting; /* for a note, an intent entry, the message window, a large put to end, or behind who had its lane */
     bool first;   /* it is its turn */
     bool wants;   /* and it could not go on */
 };
@@ -90,6 +89,7 @@ struct op_out {
     int accesses;   /* pieces with remote_access */
     int unanswered; /* messages: what was sent again counts twice */
     uint64_t sent;  /* pieces, under any plan */
+    uint32_t named; /* pieces of an accumulate, from 1 */
 };
 
 /* What holds notes comes last: few operations have more than one or two of them. */
@@ -111,6 +111,7 @@ struct op {
     bool always_through;  /* through the primary also when the copies are equal */
     bool patient;         /* waits for memory, and for a node that does not answer, until that is declared dead */
     struct op_task of_task;
+    struct lane_op name; /* of what counts once, outside tasks */
     /* the plan, for one route */
     struct route route;
     struct plan plan;
@@ -153,7 +154,11 @@ void op_connection_lost(struct client *c, int node);
 void op_connection_up(struct client *c, int node);
 void op_answered(struct client *c, const struct wire *w, const void *body, size_t len, uint64_t now);
 void op_access_done(struct piece *p, keel_status status);
-/* The node whose answer is missing, or to which there was no way; -1: it had no plan, or it was not its turn.
- * (progress.c) */
+/* It has its turn in its lane, if it has one. */
+bool op_has_turn(const struct op *op);
+/* Who has it. */
+const struct op *op_with_turn(const struct op *op);
+/* The node whose answer is missing, or to which there was no way; of one that has no turn in its lane that of who has
+ * it. -1: it had no plan, or it was not its turn. (progress.c) */
 int op_waits_for(const struct op *op, bool *went_out);
 #endif

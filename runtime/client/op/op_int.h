@@ -1,6 +1,7 @@
 /* Between the rooms of an operation:
  *   op.c        from the call to the end: plan, advance, finish
  *   op_piece.c  its pieces, on their way to a node each
+ *   op_name.c   its name, if it counts once, and its turn in its lane
  *   op_note.c   its notes at agents
  *   op_hold.c   what else it holds of what is limited, and the line of those who wait for that
  *   op_send.c   sending pieces, as far as the plan allows
@@ -41,6 +42,10 @@ void hold_intent_move(struct op *op, uint64_t end);
 void hold_large_end(struct op *op);
 /* All of it: the operation is complete. */
 void hold_release(struct op *op);
+
+/* op_name.c. At its start, and at its end: whoever comes next in its lane is served after those who wait already. */
+void name_take(struct op *op);
+void name_end(struct op *op);
 
 /* op_note.c. A note at the agent of a leg for these bytes, the one that it has already if they are sent again; -1:
  * none is free. */

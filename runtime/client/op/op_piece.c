@@ -17,8 +17,7 @@ struct piece *piece_new(struct op *op, int leg, const struct stripe_piece *part)
                         .len = part->len,
                         .level = part->level,
                         .leg = leg,
-                        .node = op->plan.leg[leg].node,
-                        .lane = -1};
+                        .node = op->plan.leg[leg].node};
     p->tp.user = p;
     *op->out.pieces_tail = p;
     op->out.pieces_tail = &p->sibling;
@@ -66,10 +65,6 @@ void piece_free(struct piece *p)
     struct op *op = p->op;
     struct client *c = op->client;
     piece_unhash(p);
-    if (p->lane >= 0) {
-        lanes_give_back(&c->ops.lanes, p->lane);
-        c->ops.serve = true;
-    }
     struct piece **link = &op->out.pieces;
     while (*link != p)
         link = &(*link)->sibling;

@@ -20,8 +20,8 @@ enum { COPIED_MAX = 8 * 1024 }; /* bytes of a message's body: larger ones are se
 static struct msg_identity identity(const struct op *op, const struct piece *p)
 {
     return (struct msg_identity){.of_task = op->of_task.is,
-                                 .lane = (uint16_t)(p->lane < 0 ? 0 : p->lane),
-                                 .number = p->number,
+                                 .lane = (uint32_t)op->name.lane,
+                                 .number = op->name.number,
                                  .task = op->of_task.id,
                                  .round = op->of_task.round,
                                  .step = p->step};
@@ -133,17 +133,17 @@ static bool send_piece(struct op *op, struct piece *p, struct tp_ep *ep, int not
 
 /* ---- what a leg gets ---- */
 
-/* A lane, or the step in the task: whatever a repetition is recognised by. False: not now. */
+/* Which piece of the operation it is, or the step in the task: whatever a repetition is recognised by. False: not
+ * now. */
 static bool identify(struct op *op, struct piece *p)
 {
-    struct client *c = op->client;
     if (op->of_task.is) {
-        int64_t step = task_step(&c->task_run, op->copyset);
+        int64_t step = task_step(&op->client->task_run, op->copyset);
         p->step = (uint32_t)step;
         return step >= 0;
     }
-    p->lane = lanes_take(&c->ops.lanes, &p->number);
-    return p->lane >= 0;
+    p->step = op_is_unit(op) ? 0 : ++op->out.named;
+    return true;
 }
 
 static unsigned in_flight(const struct op *op, int leg)

@@ -115,7 +115,7 @@ void rma_op_start(struct op *op, keel_handle *handle)
 /* An operation of its own, for the handle or implicit. Lock held. */
 static keel_status op_for(struct client *c, keel_handle *handle, struct op **op)
 {
-    keel_status status = c->leaving ? KEEL_ERR_STATE : handle ? handle_use(handle) : KEEL_OK;
+    keel_status status = c->leaving ? KEEL_ERR_STATE : handle ? handle_use(c, handle) : KEEL_OK;
     *op = status == KEEL_OK ? op_alloc(c) : NULL;
     return status != KEEL_OK || *op ? status : KEEL_ERR_NOMEM;
 }
@@ -147,6 +147,8 @@ keel_status rma_aggregate(struct client *c, keel_handle *handle)
     handle_tell_watcher(handle);
     bool in_use = handle_is(handle) && !handle_is_done(handle);
     if (!in_use) {
+        if (handle_is(handle))
+            handle_told(c, handle);
         *handle = (keel_handle){{0, 0, HANDLE_AGGREGATE}};
         handle_seal(handle);
     }
@@ -192,16 +194,16 @@ keel_status rma_wait(struct client *c, keel_handle *handle)
     if (!handle)
         return bad_call(c);
     if (handle_rests(handle))
-        return handle_result(handle);
+        return handle_result(c, handle);
     if (!lock_handles(c, handle, 1))
         return bad_call(c);
-    if (c->ready) /* who has left has nothing under way */
+    if (c->ready && !handle_done(handle)) /* who has left has nothing under way */
         client_wait(c, handle_done, handle,
                     &(struct wait){.call = WAIT_HANDLE, .whom = waits_for_handle, .arg = handle});
     while (!handle_done(handle) && !c->left)
         client_progress(c); /* the job is lost: the operation fails as soon as nothing uses its memory */
     keel_status status =
-        handle_done(handle) ? handle_result(handle) : KEEL_ERR_STATE; /* a fork's child: its parent's */
+        handle_done(handle) ? handle_result(c, handle) : KEEL_ERR_STATE; /* a fork's child: its parent's */
     pthread_mutex_unlock(&c->lock);
     return status;
 }
@@ -253,7 +255,7 @@ keel_status rma_wait_any(struct client *c, keel_handle *handles, size_t n, size_
     while (!any_done(&any) && !c->left)
         client_progress(c);
     keel_status status = !any_done(&any) ? KEEL_ERR_STATE
-                         : any.which < n ? handle_result(&handles[any.which])
+                         : any.which < n ? handle_result(c, &handles[any.which])
                                          : KEEL_OK;
     pthread_mutex_unlock(&c->lock);
     *which = any.which;
@@ -266,7 +268,7 @@ keel_status rma_test(struct client *c, keel_handle *handle)
         return bad_call(c);
     if (c->ready && !handle_done(handle))
         client_progress(c);
-    keel_status status = handle_done(handle) ? handle_result(handle) : c->left ? KEEL_ERR_STATE : KEEL_IN_PROGRESS;
+    keel_status status = handle_done(handle) ? handle_result(c, handle) : c->left ? KEEL_ERR_STATE : KEEL_IN_PROGRESS;
     pthread_mutex_unlock(&c->lock);
     return status;
 }
@@ -296,6 +298,7 @@ keel_status rma_fence(struct client *c, int rank)
     struct waits_fence of = {rank};
     if (!none_implicit(&f))
         client_wait(c, none_implicit, &f, &(struct wait){.call = WAIT_FENCE, .whom = waits_for_fence, .arg = &of});
+    lanes_told_by_fence(&c->ops.lanes, rank);
     keel_status status = errors_take(&c->ops.errors, rank);
     if (c->fatal != KEEL_OK)
         status = c->fatal;
@@ -373,7 +376,7 @@ keel_status rma_use_at_once(struct client *c, keel_handle *handle)
         return KEEL_OK;
     }
     client_lock(c);
-    keel_status status = handle_use(handle);
+    keel_status status = handle_use(c, handle);
     pthread_mutex_unlock(&c->lock);
     return status;
 }

@@ -226,7 +226,7 @@ static keel_status pack_in_task(const struct call *q, struct source *source, con
     client_lock(c);
     keel_status status = task_turn(c, q->s, q->rank);
     if (status == KEEL_OK)
-        status = handle_use(&handle);
+        status = handle_use(c, &handle);
     struct op *op = status == KEEL_OK ? pack_init(q, source, p) : NULL;
     if (op) {
         task_mark(&c->task_run, &op->of_task);
@@ -344,7 +344,7 @@ static keel_status call_run(const struct call *q, struct source *source)
     struct client *c = q->c;
     keel_handle own = {{0}}, *handle = q->blocks ? &own : q->handle;
     client_lock(c);
-    keel_status status = handle ? handle_use(handle) : KEEL_OK;
+    keel_status status = handle ? handle_use(c, handle) : KEEL_OK;
     pthread_mutex_unlock(&c->lock);
     if (status != KEEL_OK || runs_near(q, *source))
         return status;

@@ -1,0 +1,46 @@
+/* The names of operations that count once (lane.h). */
+#include <stddef.h>
+
+#include "runtime/client/client.h"
+#include "runtime/client/op/handle.h"
+#include "runtime/client/op/op_int.h"
+
+bool op_has_turn(const struct op *op)
+{
+    return lanes_has_turn(&op->client->ops.lanes, &op->name);
+}
+
+static struct op *op_of(struct lane_op *name)
+{
+    return (struct op *)((char *)name - offsetof(struct op, name));
+}
+
+const struct op *op_with_turn(const struct op *op)
+{
+    return op->name.number ? op_of(op->client->ops.lanes.lane[op->name.lane].first) : op;
+}
+
+void name_take(struct op *op)
+{
+    struct lanes *l = &op->client->ops.lanes;
+    if (!op_is_once(op) || op->of_task.is)
+        return;
+    uint64_t held = op->handle ? handle_lanes(op->handle) : 0;
+    lanes_take(l, &op->name, op->implicit ? op->rank : -1, op->handle ? &held : NULL);
+    if (op->handle)
+        handle_keep_lanes(op->handle, held);
+}
+
+void name_end(struct op *op)
+{
+    struct client *c = op->client;
+    if (!op->name.number)
+        return;
+    struct lane_op *next = lanes_end(&c->ops.lanes, &op->name);
+    if (!op->handle && !op->implicit) /* its call returns */
+        lanes_told_by_call(&c->ops.lanes, &op->name);
+    if (next) {
+        hold_wait(op_of(next));
+        c->ops.serve = true;
+    }
+}
