@@ -1,5 +1,5 @@
-/* Runs on a grid (scenario `slides`): beside the views the placement library is told of the same deaths, births and ends
- * of moves. At each view every rank is to go where the library has its slot, and at quiet moments it is there. */
+/* Runs on a grid (scenario `slides`): beside the views the placement library is told of the same deaths, births and
+ * ends of moves. At each view every rank is to go where the library has its slot, and at quiet moments it is there. */
 #include "tests/sim/data/slides.h"
 
 #include <stdlib.h>

@@ -119,15 +119,15 @@ static void test_torn_primary_takes_no_bytes_without_what_it_has_executed(void *
     memcpy(bytes_at(1, SEG_TRIPLE, 0) + 4096, &torn, sizeof torn);
     table.send = send_but_to_one;
     w.node[0].net->table = &table;
-    add_to_half(0);
+    add_to_half(1);
     assert_int_equal(half_at(0, 4100), 1);
     recover_doomed(&w.node[0].agent, 1);
     world_change(dead, 2);
-    add_to_half(1);
+    add_to_half(2);
     world_kill_node(1);
     w.node[0].net->table = &tp_mem;
     world_restore();
-    add_to_half(1); /* if it was told to ask again; else it counts once */
+    add_to_half(2); /* if it was told to ask again; else it counts once */
     assert_int_equal(w.rank[0].reply.raw.status, KEEL_OK);
     assert_true(copies_are_equal());
     assert_int_equal(half_at(0, 4096), 0);
