@@ -68,9 +68,9 @@ static void restrict_thread(void)
 
 static void call(void)
 {
-    struct fi_param *params;
-    int count;
-    if (fabric_calls.getparams(&params, &count) == 0)
+    struct fi_param *params = NULL;
+    int count = 0;
+    if (fabric_calls.getparams(&params, &count) == 0 && params) /* none: its start had no memory */
         fabric_calls.freeparams(params);
 }
 

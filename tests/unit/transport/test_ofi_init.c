@@ -8,10 +8,12 @@
 #include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
+#include "runtime/net/ofi/fabric.h"
 #include "runtime/net/ofi/ofi_init.h"
 
 static long long bytes_read(void)
@@ -41,8 +43,40 @@ static void test_ofi_init_reads_little_and_restricts_nobody_else(void **state)
     assert_int_equal(prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0), 0);
 }
 
+static int no_params(struct fi_param **params, int *count)
+{
+    *params = NULL;
+    *count = 0;
+    return 0;
+}
+
+static void need_params(struct fi_param *params)
+{
+    if (!params)
+        _exit(1);
+}
+
+/* As it is where its own start had no memory; fi_freeparams looks at the first one all the same. */
+static void test_ofi_init_frees_no_settings_where_there_are_none(void **state)
+{
+    (void)state;
+    pid_t child = fork();
+    if (child == 0) {
+        if (!fabric_load())
+            _exit(2);
+        fabric_calls.getparams = no_params;
+        fabric_calls.freeparams = need_params;
+        ofi_init(true);
+        _exit(0);
+    }
+    int status = -1;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_ofi_init_reads_little_and_restricts_nobody_else)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_ofi_init_frees_no_settings_where_there_are_none),
+                                       cmocka_unit_test(test_ofi_init_reads_little_and_restricts_nobody_else)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
