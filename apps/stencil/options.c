@@ -28,7 +28,8 @@ struct parse {
     struct stencil_options *options;
     char *why;
     int next; /* number of the argument after the one that is wrong */
-    bool has_stencil, has_cells;
+    bool has_stencil;
+    int sides; /* that --cells names */
 };
 
 __attribute__((format(printf, 2, 3))) static error_t wrong(struct parse *p, const char *format, ...)
@@ -69,7 +70,7 @@ static error_t parse_cells(struct parse *p, const char *text)
     }
     if (n < 2)
         return wrong(p, "%.60s: a field has two or three sides", text);
-    p->has_cells = true;
+    p->sides = n;
     return 0;
 }
 
@@ -139,11 +140,11 @@ static error_t look_at_all(struct parse *p)
         return wrong(p, "which stencil? usage: keel-stencil 5p|9p|7p|27p [--cells NxM[xK]] [--sweeps N]");
     bool flat = stencil_dims(o->stencil) == 2;
     static const int sides[2][STENCIL_DIMS] = {{64, 64, 64}, {256, 256, 1}};
-    if (!p->has_cells)
+    if (p->sides == 0)
         memcpy(o->cells, sides[flat], sizeof o->cells);
     if (flat && o->cells[2] > 1)
         return wrong(p, "%s is a stencil of two dimensions: --cells NxM", stencil_name(o->stencil));
-    if (!flat && o->cells[2] == 1)
+    if (!flat && p->sides == 2)
         return wrong(p, "%s is a stencil of three dimensions: --cells NxMxK", stencil_name(o->stencil));
     for (int d = 0; o->periodic && d < stencil_dims(o->stencil); d++)
         if (o->cells[d] < 2)
@@ -164,7 +165,7 @@ bool stencil_options_parse(int argc, char **argv, struct stencil_options *out, c
         NULL,
         NULL,
         NULL};
-    struct parse p = {out, why, argc, false, false};
+    struct parse p = {out, why, argc, false, 0};
     why[0] = '\0';
     *out = (struct stencil_options){.sweeps = 200, .look = 10, .redundancy = KEEL_REDUNDANCY_SHADOW};
     bool asks = false;

@@ -19,7 +19,8 @@ def field(ranks, nodes, *arguments):
 
 def test_each_stencil_has_the_same_bits_however_the_field_is_cut():
     for arguments in (["5p", "--cells", "40x33"], ["9p", "--cells", "40x33", "--periodic"],
-                      ["7p", "--cells", "12x13x14", "--periodic"], ["27p", "--cells", "12x13x14"]):
+                      ["7p", "--cells", "12x13x14", "--periodic"], ["27p", "--cells", "12x13x14"],
+                      ["7p", "--cells", "11x8x1"], ["27p", "--cells", "1x9x7"]):
         seen = {field(ranks, nodes, "--sweeps", "12", *arguments) for ranks, nodes in ((1, 1), (2, 2), (6, 3))}
         assert len(seen) == 1, (arguments, seen)
 
