@@ -4,6 +4,7 @@
 #include "pm/keeld/keeld.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -114,6 +115,18 @@ void keeld_log_drain(struct keeld *a)
         lines_feed(&a->output.log_lines, buffer, (size_t)n, log_emit, a);
 }
 
+static int said, outside; /* the pipe of our log, and what has started us */
+
+/* SIGABRT: why we end was said, and nobody will read it any more. */
+static void say_last_words(int number)
+{
+    char buffer[1024];
+    ssize_t n;
+    (void)number;
+    while ((n = read(said, buffer, sizeof buffer)) > 0 && write(outside, buffer, (size_t)n) > 0)
+        ;
+}
+
 /* From now on our standard error goes where the ranks' output goes, no more to the stub under Hydra's proxy. */
 void keeld_log_capture(struct keeld *a)
 {
@@ -129,4 +142,8 @@ void keeld_log_capture(struct keeld *a)
     uv_pipe_open(&a->output.log_pipe, fds[0]);
     uv_read_start((uv_stream_t *)&a->output.log_pipe, log_alloc, log_ready);
     uv_unref((uv_handle_t *)&a->output.log_pipe);
+    said = fds[0];
+    outside = a->dialogue.outside;
+    if (outside >= 0)
+        sigaction(SIGABRT, &(struct sigaction){.sa_handler = say_last_words, .sa_flags = (int)SA_RESETHAND}, NULL);
 }

@@ -40,6 +40,8 @@ static void keep_line(struct hydra *h)
     if (h->line[strspn(h->line, " =|\t")] == '\0')
         return;
     memcpy(h->last, h->line, sizeof h->last);
+    if (h->settled && strncmp(h->line, "keeld node ", 11) == 0 && strstr(h->line, ": error: ["))
+        log_error("node %d: %s", h->node, strstr(h->line, "] ") ? strstr(h->line, "] ") + 2 : h->line);
     log_debug("node %d: its start says: %s", h->node, h->line);
 }
 
