@@ -4,6 +4,7 @@
 #define KEEL_KEEL_H
 #include <keel/collective.h>
 #include <keel/failure.h>
+#include <keel/grid.h>
 #include <keel/group.h>
 #include <keel/job.h>
 #include <keel/keep.h>

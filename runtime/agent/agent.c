@@ -334,6 +334,18 @@ static bool make_tables(struct agent *a, const struct agent_config *config)
     return true;
 }
 
+/* Nothing where there is no grid: the page is zeroed. */
+static void first_grid(struct page_grid *out, const struct place *p)
+{
+    _Static_assert((int)PAGE_GRID_DIMS == (int)GRID_MAX_DIMS, "each has its place");
+    for (int d = 0; p && d < p->grid.ndims; d++) {
+        out->dims++;
+        out->size[d] = p->grid.size[d];
+        out->slots[d] = p->slot_grid.size[d];
+        out->rings |= (uint32_t)p->grid.torus[d] << d;
+    }
+}
+
 static void first_page(struct agent *a)
 {
     struct page *page = a->page;
@@ -342,6 +354,7 @@ static void first_page(struct agent *a)
     page->members = (uint32_t)a->members;
     page->ranks = (uint32_t)a->view.ranks;
     page->self = (uint32_t)a->self;
+    first_grid(&page->grid, plan_grid(&a->view));
     for (int r = 0; r < a->view.ranks; r++) {
         page_rank(page, r)->slot = (uint32_t)a->view.rank[r].slot;
         page_rank(page, r)->index = (uint32_t)a->view.rank[r].index;

@@ -8,6 +8,7 @@
 #include "runtime/agent/ranks.h"
 #include "runtime/agent/repair.h"
 #include "runtime/base/fault.h"
+#include "runtime/view/plan.h"
 
 bool recovery_init(struct recovery *r, int copysets)
 {
@@ -215,6 +216,7 @@ void recover_show_view(struct agent *a)
         show_route(a, copyset);
     for (int m = 0; m < a->members; m++) {
         atomic_store_explicit(&page_node(a->page, m)->died, v->node_death[m].epoch, memory_order_release);
+        atomic_store_explicit(&page_node(a->page, m)->place, plan_place(v, m), memory_order_relaxed);
         atomic_store_explicit(&page_node(a->page, m)->alive, v->alive[m], memory_order_release);
     }
     for (int r = 0; r < v->ranks; r++) {

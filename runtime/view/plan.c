@@ -84,6 +84,16 @@ bool view_place(struct view *v, const struct grid_rule *rule)
     return true;
 }
 
+const struct place *plan_grid(const struct view *v)
+{
+    return v->sliding ? &v->sliding->grid.place : NULL;
+}
+
+int plan_place(const struct view *v, int node)
+{
+    return v->sliding ? v->sliding->at[node] : -1;
+}
+
 void plan_fini(struct view *v)
 {
     sliding_free(v->sliding);

@@ -27,6 +27,10 @@
  * view_init, before the first view_apply. False: out of memory, or the nodes do not fit the grid; then the view is as
  * it was. */
 bool view_place(struct view *v, const struct grid_rule *rule);
+/* The grid of view_place; NULL: none. */
+const struct place *plan_grid(const struct view *v);
+/* The place that the node has, or had when it died; -1: none. */
+int plan_place(const struct view *v, int node);
 /* What view_place made. */
 void plan_fini(struct view *v);
 

@@ -17,7 +17,7 @@
 #include "runtime/wire/layout.h"
 #include "runtime/net/transport.h"
 
-#define PAGE_MAGIC 0x6b65656c70670009ull
+#define PAGE_MAGIC 0x6b65656c7067000aull
 
 /* What this agent's detector thinks of a node that is not declared dead. Bits. */
 enum page_doubt {
@@ -33,6 +33,8 @@ struct page_node {
     _Atomic uint64_t answered; /* it answered what was asked at this time (CLOCK_MONOTONIC of this node) */
     _Atomic uint64_t died;     /* epoch, 0: it lives */
     uint64_t incarnation;
+    _Atomic int32_t place; /* on the grid of nodes; -1: none */
+    uint32_t pad;
     struct tp_addr addr; /* where its data listener is */
 };
 
@@ -101,7 +103,17 @@ struct page_change {
     uint32_t pad;
 };
 
-enum { PAGE_CHANGES = 4096 };
+enum { PAGE_CHANGES = 4096, PAGE_GRID_DIMS = 6 };
+
+/* The grid that the nodes stand on; written before any rank reads it. */
+struct page_grid {
+    uint32_t dims;                /* 0: nobody knows of one */
+    int32_t size[PAGE_GRID_DIMS]; /* in nodes; the first dimension changes fastest in a place's number */
+    int32_t
+        slots[PAGE_GRID_DIMS]; /* of them the first ones are for nodes that compute: slot s has the s-th such place */
+    uint32_t rings;            /* bit d: dimension d is a ring */
+    uint32_t pad;
+};
 
 struct page {
     uint64_t magic;
@@ -117,6 +129,7 @@ struct page {
     _Atomic uint32_t next_id; /* the nodes' ids from here on are unborn: there is room for them only */
     _Atomic uint64_t showing; /* odd while ranks' lives are written */
     _Atomic uint64_t changes; /* so many so far; number k is change[k % PAGE_CHANGES] */
+    struct page_grid grid;
     struct page_change change[PAGE_CHANGES];
     /* followed by page_node[members], page_route[nodes * CLASSES], page_rank[ranks], page_links */
 };

@@ -28,6 +28,8 @@ static int64_t word, old;
 static size_t lens[2] = {8, 8}, at[2] = {0, 8}, ones[2] = {1, 1}, n, which;
 static int ranks[4] = {0, 1}, count, from, nodes[KEEL_COPIES_MAX];
 static uint64_t value;
+static const keel_grid grid = {.dims = 2, .size = {3, 2, 1, 1, 1, 1}, .block = {3, 1, 1, 1, 1, 1}};
+static keel_grid grid_made;
 static const keel_strided shape = {.levels = 1, .count = {8, 2}, .global_stride = {16}, .local_stride = {16}};
 static const keel_combine sum = {.type = KEEL_DOUBLE, .op = KEEL_SUM};
 static keel_piece pieces[2];
@@ -257,6 +259,12 @@ static int questions(const char *when, int rank, int size, bool list)
         STATE(keel_links, links, 8, &n),
         STATE(keel_finalize, ),
         TRY(8, keel_type_size, KEEL_DOUBLE),
+        STATE(keel_grid_make, 2, NULL, &grid_made),
+        TRY(KEEL_OK, keel_grid_coords, &grid, 5, nodes),
+        TRY(KEEL_OK, keel_grid_rank, &grid, nodes, &from),
+        TRY(KEEL_OK, keel_grid_neighbour, &grid, 5, nodes, true, &from),
+        TRY(0, keel_grid_place, joined ? 77 : 0, nodes),
+        TRY(-1, keel_grid_distance, joined ? 77 : 0, 0),
         TRY(0, strcmp, keel_status_name(KEEL_ERR_STATE), "KEEL_ERR_STATE"),
         TRY(0, strcmp, keel_verdict_name(KEEL_ALIVE), "KEEL_ALIVE"),
         TRY(false, keel_covered_has, NULL, 0),
