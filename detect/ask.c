@@ -2,7 +2,8 @@
  *
  * A witness that has real-time priority answers whatever its machine is busy with. So where the kernel of a host
  * answers, and neither the agent nor such a witness does, they do not wait for a processor: somebody stopped both. Only
- * a witness that has answered before is taken at its silence: something on the way may keep its datagrams back. */
+ * a witness that has answered before is taken at its silence: something on the way may keep its datagrams back. It
+ * listens on the first rail alone: what a kernel says over another one is not held against it. */
 #include <errno.h>
 #include <netinet/in.h>
 #include <string.h>
@@ -26,13 +27,13 @@ bool ask_init(struct helper *h)
     struct sockaddr_storage at;
     h->ask_fd = -1;
     memset(&at, 0, sizeof at);
-    memcpy(&at, h->addr.bytes, h->addr.len <= sizeof at ? h->addr.len : sizeof at);
+    memcpy(&at, h->addrs.of[0].bytes, h->addrs.of[0].len <= sizeof at ? h->addrs.of[0].len : sizeof at);
     if (at.ss_family != AF_INET && at.ss_family != AF_INET6)
         return true;                           /* an address of another network */
     ((struct sockaddr_in *)&at)->sin_port = 0; /* at the same place in both families */
     int fd = socket(at.ss_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
-    if (fd < 0 || bind(fd, (struct sockaddr *)&at, h->addr.len) != 0 ||
+    if (fd < 0 || bind(fd, (struct sockaddr *)&at, h->addrs.of[0].len) != 0 ||
         epoll_ctl(h->epoll_fd, EPOLL_CTL_ADD, fd, &event) != 0) {
         log_error("detect: no socket for questions: %m");
         if (fd >= 0)
@@ -51,7 +52,7 @@ void ask_start(struct helper *h, int node)
     if (h->ask_fd < 0 || !p->witness.port)
         return;
     memset(&to, 0, sizeof to);
-    memcpy(&to, p->addr.bytes, p->addr.len <= sizeof to ? p->addr.len : sizeof to);
+    memcpy(&to, p->addrs.of[0].bytes, p->addrs.of[0].len <= sizeof to ? p->addrs.of[0].len : sizeof to);
     if (to.ss_family != AF_INET && to.ss_family != AF_INET6)
         return;
     ((struct sockaddr_in *)&to)->sin_port = htons(p->witness.port);
@@ -60,7 +61,7 @@ void ask_start(struct helper *h, int node)
         p->witness.waits_since = h->now;
     p->witness.asked = number > p->witness.asked ? number : p->witness.asked + 1;
     size_t len = seal_close(&h->seal, SEAL_QUESTION, node, p->witness.asked, NULL, 0, bytes);
-    (void)sendto(h->ask_fd, bytes, len, 0, (struct sockaddr *)&to, p->addr.len);
+    (void)sendto(h->ask_fd, bytes, len, 0, (struct sockaddr *)&to, p->addrs.of[0].len);
 }
 
 void ask_learn(struct helper *h, int node)

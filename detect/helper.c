@@ -22,7 +22,7 @@ enum { HEARTBEAT_KEY = 1 };
 
 /* ------------------------------------------------------------------------------------------------ the thread */
 
-void helper_datagram(struct helper *h, const void *data, size_t len, bool by_verbs)
+void helper_datagram(struct helper *h, const void *data, size_t len, int rail)
 {
     struct seal_opened s;
     if (len > DGRAM_MAX || !seal_open(&h->seal, data, len, &s) || (s.kind != SEAL_DATAGRAM && s.kind != SEAL_VERBS) ||
@@ -31,16 +31,19 @@ void helper_datagram(struct helper *h, const void *data, size_t len, bool by_ver
             log_warn("detect: a datagram that does not belong to this job was dropped (more are only counted)");
         return;
     }
+    if (rail > 0)
+        h->peers[s.from].proved |= 1u << rail;
     if (!seal_window_take(&h->peers[s.from].datagrams, s.number)) {
-        h->count.dropped++; /* here before: sent again by somebody, or doubled by the network */
+        /* here before: over another rail; sent again by somebody, or doubled by the network */
+        h->count.dropped += h->rails == 1;
         return;
     }
     h->count.received++;
     if (h->verbs)
-        verbs_heard(h->verbs, s.from, by_verbs, len);
+        verbs_heard(h->verbs, s.from, rail < 0, len);
     if (s.kind == SEAL_DATAGRAM)
         member_receive(h->m, s.from, s.content, s.len, h->now);
-    else if (h->verbs && by_verbs)
+    else if (h->verbs && rail < 0)
         verbs_control(h->verbs, s.from, s.content, s.len, h->now);
 }
 
@@ -58,8 +61,8 @@ static void note_ready(struct helper *h, int fd)
         h->due.answers = true;
     else if (fd == h->tp->table->wait_fd(h->tp))
         h->due.links = true;
-    else if (fd == dgram_wait_fd(h->dgram))
-        h->due.datagrams = true;
+    for (int rail = 0; rail < h->rails; rail++)
+        h->due.datagrams |= fd == dgram_wait_fd(h->dgram[rail]);
 }
 
 static void sleep_until(struct helper *h, uint64_t deadline)
@@ -120,7 +123,8 @@ static void *run(void *arg)
             member_tick(h->m, h->now);
         reach_tick(h);
         note_status(h);
-        sleep_until(h, member_deadline(h->m));
+        uint64_t core = member_deadline(h->m), rails = reach_deadline(h);
+        sleep_until(h, core < rails ? core : rails);
     }
     if (h->poor)
         helper_ops.halt(h, "out of memory");
@@ -149,6 +153,8 @@ static keel_status open_all(struct helper *h)
 {
     const struct member_params *p = &h->config.params;
     struct tp_config tp_config = {.host = h->host, .provider = h->provider, .recv_depth = 1};
+    for (int i = 0; i < TP_RAILS_MAX - 1 && h->config.more[i]; i++)
+        tp_config.more[i] = h->config.more[i];
     if (!seal_init(&h->seal, h->config.job_id, h->config.secret, p->self, h->config.incarnation))
         return KEEL_ERR_SYSTEM;
     (void)witness_start(&h->seal, h->host, &h->witness); /* before there is anything of ours to inherit */
@@ -157,8 +163,10 @@ static keel_status open_all(struct helper *h)
         status = reach_listen(h);
     if (status == KEEL_OK)
         status = h->tp->table->reg(h->tp, (void *)(uintptr_t)&h->heartbeat, sizeof h->heartbeat, HEARTBEAT_KEY);
-    if (status == KEEL_OK)
-        status = dgram_open(h->host, &h->dgram, &h->dgram_addr);
+    for (int i = 0; status == KEEL_OK && i < tp_config_rails(&tp_config); i++) {
+        status = dgram_open(i ? tp_config.more[i - 1] : h->host, &h->dgram[i], &h->dgram_addr[i]);
+        h->rails += status == KEEL_OK;
+    }
     if (status != KEEL_OK)
         return status;
     reach_init(h);
@@ -171,7 +179,7 @@ static bool watch_all(struct helper *h)
     h->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     bool ok = h->epoll_fd >= 0 && h->wake_fd >= 0 && watch_fd(h, h->wake_fd);
     for (int i = 0; i < h->n_probes; i++) {
-        int fds[2], n = h->probes[i]->table->wait_fds(h->probes[i], fds);
+        int fds[PROBE_FDS_MAX], n = h->probes[i]->table->wait_fds(h->probes[i], fds);
         for (int k = 0; k < n; k++)
             ok = ok && watch_fd(h, fds[k]);
     }
@@ -208,13 +216,12 @@ keel_status helper_create(const struct helper_config *config, const struct helpe
         return status;
     }
     struct whereabouts b = {.incarnation = config->incarnation,
-                            .addr = h->addr,
-                            .dgram = h->dgram_addr,
+                            .addrs = h->addrs,
                             .verbs = h->verbs_addr,
                             .witness_port = h->witness.pid ? h->witness.port : 0,
                             .witness_prompt = h->witness.prompt};
-    blob->len = sizeof b;
-    memcpy(blob->bytes, &b, sizeof b);
+    memcpy(b.dgram, h->dgram_addr, sizeof b.dgram);
+    meet_write(&b, blob);
     *out = h;
     return KEEL_OK;
 }
@@ -231,7 +238,9 @@ static keel_status take_blobs(struct helper *h, const struct helper_blob *blobs,
     }
     const struct member_params *p = &h->config.params;
     bool joins = p->self >= p->n_born;
-    keel_status status = dgram_set_peers(h->dgram, addrs, n);
+    keel_status status = KEEL_OK;
+    for (int rail = 0; rail < h->rails && status == KEEL_OK; rail++)
+        status = dgram_set_peers(h->dgram[rail], addrs, n);
     for (int i = 0; i < n && status == KEEL_OK; i++) {
         struct whereabouts b;
         h->peers[i].node = i;
@@ -309,7 +318,8 @@ void helper_destroy(struct helper *h)
         h->verbs->table->close(h->verbs);
     if (h->tp)
         h->tp->table->close(h->tp);
-    dgram_close(h->dgram);
+    for (int i = 0; i < TP_RAILS_MAX; i++)
+        dgram_close(h->dgram[i]);
     member_destroy(h->m);
     if (h->epoll_fd >= 0)
         close(h->epoll_fd);

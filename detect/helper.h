@@ -11,11 +11,12 @@
 
 #include "detect/member.h"
 #include "detect/probe.h"
+#include "runtime/net/transport.h"
 
 /* Nodes that join later: params.n counts their ids, too. The helper of one that joins has an id from params.n_born on;
  * all members must have been told of it (helper_meet) before it is started, and it asks them itself for the rest.
  * Who joined is read over libfabric by all. */
-enum { HELPER_BLOB_MAX = 200, HELPER_WATCHED_MAX = 32 };
+enum { HELPER_BLOB_MAX = 480, HELPER_WATCHED_MAX = 32 };
 
 struct helper_blob {
     uint32_t len;
@@ -24,13 +25,14 @@ struct helper_blob {
 
 struct helper_config {
     uint64_t job_id;
-    const uint8_t *secret;       /* 32 bytes, the caller's, which outlive the helper */
-    const char *host;            /* numeric address of this node on the job's interface */
-    const char *provider;        /* libfabric provider of the heartbeat connections, "tcp" */
-    enum probe_choice probe;     /* how heartbeats are read; PROBE_AUTO: by verbs where there is a device */
-    bool secure;                 /* heartbeat connections are sealed; with PROBE_OFI only */
-    uint32_t incarnation;        /* of this agent, part of the authenticator; peers refuse another one */
-    struct member_params params; /* n, self, times: member_params_default() */
+    const uint8_t *secret;              /* 32 bytes, the caller's, which outlive the helper */
+    const char *host;                   /* numeric address of this node on the job's interface */
+    const char *more[TP_RAILS_MAX - 1]; /* and on further rails; the first NULL ends them */
+    const char *provider;               /* libfabric provider of the heartbeat connections, "tcp" */
+    enum probe_choice probe;            /* how heartbeats are read; PROBE_AUTO: by verbs where there is a device */
+    bool secure;                        /* heartbeat connections are sealed; with PROBE_OFI only */
+    uint32_t incarnation;               /* of this agent, part of the authenticator; peers refuse another one */
+    struct member_params params;        /* n, self, times: member_params_default() */
 };
 
 /* As in struct member_ops, same meaning. */

@@ -16,13 +16,12 @@
 /* What a blob holds. */
 struct whereabouts {
     uint32_t incarnation;
-    struct tp_addr addr;
-    struct dgram_addr dgram;
+    struct tp_addrs addrs;
+    struct dgram_addr dgram[TP_RAILS_MAX]; /* on the rails of addrs */
     struct probe_addr verbs;
     uint16_t witness_port;
     bool witness_prompt;
 };
-_Static_assert(sizeof(struct whereabouts) <= HELPER_BLOB_MAX, "fits");
 
 struct candidate {
     struct candidate *next;
@@ -35,14 +34,17 @@ struct reach {
     int node;
     bool known; /* who and where it is */
     uint32_t incarnation;
-    struct tp_addr addr;
+    struct tp_addrs addrs;
     bool watched;
-    struct way way; /* over which we read its heartbeat */
+    unsigned proved; /* bits: rails over which it has sent us something that was its own */
+    struct way way;  /* over which we read its heartbeat */
     struct tp_op op;
     bool reading;
+    uint64_t read_at;       /* when that was begun */
     uint64_t value;         /* the read's destination */
     struct tp_ep *incoming; /* over which it reads ours */
     struct tp_ep *probe;
+    int probe_rail, knock_rail; /* of the last one: the next goes over the next rail */
     uint64_t probe_until;
     int knock_fd; /* -1: none */
     int knock_error;
@@ -92,9 +94,10 @@ struct helper {
     } ofi;
     struct tp *tp;
     struct ways ways;
-    struct dgram *dgram;
-    struct tp_addr addr;
-    struct dgram_addr dgram_addr;
+    int rails;
+    struct dgram *dgram[TP_RAILS_MAX];
+    struct tp_addrs addrs;
+    struct dgram_addr dgram_addr[TP_RAILS_MAX];
     struct probe_addr verbs_addr;
     struct reach *peers;
     struct candidate *candidates;        /* who may be born */
@@ -105,8 +108,9 @@ struct helper {
         bool links, datagrams, answers;
     } due; /* may have something: their descriptors said so, or were not asked. The rest is looked at each time */
     int n_knocks;
-    bool told_full; /* that there was no descriptor for one */
-    bool probing;   /* some peer may have a probe */
+    bool told_full;                         /* that there was no descriptor for one */
+    bool probing;                           /* some peer may have a probe */
+    int reads[HELPER_WATCHED_MAX], n_reads; /* with several rails: whom we watch, as far as there is room */
     int ask_fd;
     struct witness witness; /* ours */
     pthread_t thread;
@@ -128,8 +132,8 @@ struct helper {
     } count;
 };
 
-/* helper.c: bytes from anywhere, not yet trusted */
-void helper_datagram(struct helper *h, const void *data, size_t len, bool by_verbs);
+/* helper.c: bytes from anywhere, not yet trusted. rail -1: by the device */
+void helper_datagram(struct helper *h, const void *data, size_t len, int rail);
 
 /* helper_ops.c: what the core wants done; user is the helper, to be filled in */
 extern const struct member_ops helper_ops;
@@ -140,7 +144,7 @@ bool knock_poll(struct helper *h); /* false: nothing was there */
 void knock_end(struct helper *h, int node);
 
 /* ask.c: does the agent of a host that answers run? */
-bool ask_init(struct helper *h); /* when h->addr and h->epoll_fd are there */
+bool ask_init(struct helper *h); /* when h->addrs and h->epoll_fd are there */
 void ask_end(struct helper *h);
 void ask_start(struct helper *h, int node);
 void ask_learn(struct helper *h, int node);        /* that it answers at all; asks now and then until it did */
@@ -148,6 +152,7 @@ bool ask_silent(const struct helper *h, int node); /* it would answer if it ran,
 bool ask_poll(struct helper *h);                   /* false: nothing was there */
 
 /* meet.c */
+void meet_write(const struct whereabouts *w, struct helper_blob *blob);
 bool meet_read(const struct helper_blob *blob, struct whereabouts *w); /* false: it is none */
 bool meet_is(struct helper *h, int node, const struct whereabouts *w); /* false: its address cannot be used */
 void meet_take(struct helper *h, struct candidate *c);                 /* from now on it is ours */
@@ -168,13 +173,19 @@ bool probe_verbs_open(struct helper *h); /* false: cannot be had here */
 void probe_ofi_init(struct helper *h);
 
 /* reach.c */
+/* The address of the rail behind *last, which then is that rail. */
+const struct tp_addr *reach_next_rail(const struct reach *p, int *last);
+/* Does a refusal over the rail tell that the node's process is gone? */
+bool reach_trusts(const struct reach *p, int rail);
 void reach_init(struct helper *h);           /* when h->tp is there */
 void reach_keep(struct helper *h, int node); /* whoever reads: a process that ends breaks its connections at once */
-keel_status reach_listen(struct helper *h);  /* h->addr is where */
+keel_status reach_listen(struct helper *h);  /* h->addrs are where */
 bool reach_read(struct helper *h, int node);
 void reach_watch(struct helper *h, int node, bool on);
 void reach_probe(struct helper *h, int node);
 void reach_fence(struct helper *h, int node); /* declared dead: drop what it has, refuse it */
 bool reach_poll(struct helper *h);            /* false: nothing was there */
 void reach_tick(struct helper *h);
+/* When that is needed next; UINT64_MAX: not for this. */
+uint64_t reach_deadline(const struct helper *h);
 #endif

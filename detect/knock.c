@@ -1,7 +1,8 @@
 /* Knocking: a TCP connection to a node's listener that is given up as soon as it stands. It is taken, or refused, by
  * the kernel of that host alone, so it tells a host that is not there from an agent that does not run. Nothing is sent
  * over it; who listens finds it closed. It comes from this node's own address: where hosts have several networks the
- * answer takes the job's, and another one does not speak for a node that is cut off. */
+ * answer takes the job's, and another one does not speak for a node that is cut off. Where the job has several rails
+ * each knock goes over the next one. */
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -28,17 +29,20 @@ static void end(struct helper *h, struct reach *p)
 }
 
 /* False: the address is not there any more. */
-static bool from_here(const struct helper *h, int fd, int family)
+static bool from_here(const struct helper *h, int fd, int family, int rail)
 {
+    const struct tp_addr *own = addrs_on(&h->addrs, rail);
     struct sockaddr_storage at;
+    if (!own)
+        return false;
     int later = 1; /* the port is chosen by connect: as many as there are targets may have the same one */
     memset(&at, 0, sizeof at);
-    memcpy(&at, h->addr.bytes, h->addr.len <= sizeof at ? h->addr.len : sizeof at);
+    memcpy(&at, own->bytes, own->len <= sizeof at ? own->len : sizeof at);
     if (at.ss_family != family)
         return true;                           /* an address of another network */
     ((struct sockaddr_in *)&at)->sin_port = 0; /* at the same place in both families */
     (void)setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &later, sizeof later);
-    return bind(fd, (struct sockaddr *)&at, h->addr.len) == 0;
+    return bind(fd, (struct sockaddr *)&at, own->len) == 0;
 }
 
 /* Nothing was asked: the descriptors, ports or memory of this host are used up. */
@@ -65,8 +69,9 @@ void knock_start(struct helper *h, int node)
         return;
     if (p->knock_fd >= 0)
         end(h, p);
+    const struct tp_addr *addr = reach_next_rail(p, &p->knock_rail);
     memset(&to, 0, sizeof to);
-    memcpy(&to, p->addr.bytes, p->addr.len <= sizeof to ? p->addr.len : sizeof to);
+    memcpy(&to, addr->bytes, addr->len <= sizeof to ? addr->len : sizeof to);
     if (to.ss_family != AF_INET && to.ss_family != AF_INET6)
         return; /* an address of another network */
     p->knock_fd = socket(to.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -78,8 +83,8 @@ void knock_start(struct helper *h, int node)
     h->n_knocks++;
     p->knock_until = h->now + KNOCK_NS;
     struct epoll_event event = {.events = EPOLLOUT, .data.fd = p->knock_fd};
-    bool here = from_here(h, p->knock_fd, to.ss_family);
-    bool taken = here && connect(p->knock_fd, (struct sockaddr *)&to, p->addr.len) == 0;
+    bool here = from_here(h, p->knock_fd, to.ss_family, addr->rail);
+    bool taken = here && connect(p->knock_fd, (struct sockaddr *)&to, addr->len) == 0;
     p->knock_error = taken ? 0 : errno; /* on the same host the answer may be there already */
     if (is_lack(p->knock_error) || (here && p->knock_error == EADDRNOTAVAIL)) /* no port is free */
         cannot_ask(h, node, p->knock_error);
@@ -101,11 +106,11 @@ static bool look(struct helper *h, struct reach *p)
     if (error == EINPROGRESS && getsockopt(p->knock_fd, SOL_SOCKET, SO_ERROR, &error, &len) != 0)
         error = errno;
     end(h, p);
-    if (error == 0 && ask_silent(h, p->node))
+    if (error == 0 && p->knock_rail == 0 && ask_silent(h, p->node))
         member_stopped(h->m, p->node, h->now);
     else if (error == 0)
         member_kernel(h->m, p->node, h->now);
-    else if (error == ECONNREFUSED)
+    else if (error == ECONNREFUSED && reach_trusts(p, p->knock_rail))
         member_refused(h->m, p->node, h->now);
     return true;
 }

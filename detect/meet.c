@@ -13,11 +13,13 @@ bool meet_is(struct helper *h, int node, const struct whereabouts *w)
     struct reach *p = &h->peers[node];
     if (p->known && p->incarnation == w->incarnation)
         return true;
-    if (!dgram_set_peer(h->dgram, node, &w->dgram))
-        return false;
+    for (uint32_t i = 0; i < w->addrs.n; i++)
+        if (w->addrs.of[i].rail < h->rails && !dgram_set_peer(h->dgram[w->addrs.of[i].rail], node, &w->dgram[i]))
+            return false;
     p->known = true;
     p->incarnation = w->incarnation;
-    p->addr = w->addr;
+    p->addrs = w->addrs;
+    p->proved = 0;
     memset(&p->witness, 0, sizeof p->witness);
     p->witness.port = w->witness_port;
     p->witness.prompt = w->witness_prompt;
@@ -26,12 +28,51 @@ bool meet_is(struct helper *h, int node, const struct whereabouts *w)
     return true;
 }
 
+/* Before its addresses, and those of its datagrams on the same rails. */
+struct head {
+    uint32_t incarnation, rails;
+    struct probe_addr verbs;
+    uint16_t witness_port;
+    uint16_t witness_prompt;
+};
+_Static_assert(sizeof(struct head) + TP_RAILS_MAX * (sizeof(struct tp_addr) + sizeof(struct dgram_addr)) <=
+                   HELPER_BLOB_MAX,
+               "fits");
+
+void meet_write(const struct whereabouts *w, struct helper_blob *blob)
+{
+    struct head head = {.incarnation = w->incarnation,
+                        .rails = w->addrs.n,
+                        .verbs = w->verbs,
+                        .witness_port = w->witness_port,
+                        .witness_prompt = w->witness_prompt};
+    size_t at = sizeof head;
+    memcpy(blob->bytes, &head, sizeof head);
+    at += addrs_write(&w->addrs, blob->bytes + at);
+    memcpy(blob->bytes + at, w->dgram, w->addrs.n * sizeof w->dgram[0]);
+    blob->len = (uint32_t)(at + w->addrs.n * sizeof w->dgram[0]);
+}
+
 bool meet_read(const struct helper_blob *blob, struct whereabouts *w)
 {
-    if (blob->len != sizeof *w)
+    struct head head;
+    *w = (struct whereabouts){0};
+    if (blob->len < sizeof head || blob->len > sizeof blob->bytes)
         return false;
-    memcpy(w, blob->bytes, sizeof *w);
-    return w->dgram.len <= sizeof w->dgram.bytes && w->addr.len <= sizeof w->addr.bytes;
+    memcpy(&head, blob->bytes, sizeof head);
+    if (head.rails > TP_RAILS_MAX || head.witness_prompt > 1 || head.verbs.len > sizeof head.verbs.bytes ||
+        blob->len != sizeof head + head.rails * (sizeof w->addrs.of[0] + sizeof w->dgram[0]) ||
+        !addrs_read(blob->bytes + sizeof head, head.rails * sizeof w->addrs.of[0], &w->addrs))
+        return false;
+    memcpy(w->dgram, blob->bytes + sizeof head + head.rails * sizeof w->addrs.of[0], head.rails * sizeof w->dgram[0]);
+    for (uint32_t i = 0; i < head.rails; i++)
+        if (w->dgram[i].len == 0 || w->dgram[i].len > sizeof w->dgram[i].bytes)
+            return false;
+    w->incarnation = head.incarnation;
+    w->verbs = head.verbs;
+    w->witness_port = head.witness_port;
+    w->witness_prompt = head.witness_prompt;
+    return true;
 }
 
 static const struct candidate *find(const struct helper *h, int node, uint32_t incarnation)

@@ -1,6 +1,7 @@
 /* How a helper thread reads the others' heartbeats and sends its datagrams. One table, two implementations:
  *
- *   ofi     libfabric: reads over FI_EP_MSG (reach.c), datagrams over FI_EP_DGRAM (dgram.c). Always there.
+ *   ofi     libfabric: reads over FI_EP_MSG (reach.c), datagrams over FI_EP_DGRAM (dgram.c). Always there, and the only
+ *           one where there are several rails: a read goes over one of them (net/way.h), a datagram over all at once.
  *   verbs   libibverbs: RDMA READ over RC queue pairs, datagrams over one UD queue pair (verbs*.c). Where a device is.
  *
  * The helper asks the first that can and the next if it cannot, so what one does not carry (a peer without a device, a
@@ -22,7 +23,7 @@
 
 #include "runtime/base/job_settings.h"
 
-enum { PROBE_ADDR_MAX = 64, PROBE_DATAGRAM_MAX = 1400 };
+enum { PROBE_ADDR_MAX = 64, PROBE_DATAGRAM_MAX = 1400, PROBE_FDS_MAX = 5 };
 
 struct probe_addr {
     uint32_t len; /* 0: this node does not have it */
@@ -63,7 +64,7 @@ struct probe_table {
     void (*fence)(struct probe *p, int node);    /* node is declared dead: nothing for it, nothing from it */
     bool (*poll)(struct probe *p, uint64_t now); /* false: nothing was there */
     bool (*arm)(struct probe *p);                /* about to sleep on its descriptors: true if that is safe */
-    int (*wait_fds)(const struct probe *p, int fds[2]);
+    int (*wait_fds)(const struct probe *p, int fds[PROBE_FDS_MAX]);
     void (*close)(struct probe *p);
 };
 

@@ -3,6 +3,8 @@
  * it does not use it any more. */
 #include "detect/helper_internal.h"
 
+_Static_assert(1 + TP_RAILS_MAX <= PROBE_FDS_MAX, "one for the connections, one a rail");
+
 static struct helper *helper_of(const struct probe *probe)
 {
     return ((const struct ofi *)probe)->h;
@@ -22,7 +24,9 @@ static bool ofi_read(struct probe *probe, int node, uint64_t now)
 
 static bool ofi_send(struct probe *probe, int node, const void *data, size_t len)
 {
-    dgram_send(helper_of(probe)->dgram, node, data, len);
+    struct helper *h = helper_of(probe);
+    for (int rail = 0; rail < h->rails; rail++)
+        dgram_send(h->dgram[rail], node, data, len);
     return true;
 }
 
@@ -35,10 +39,21 @@ static bool poll_datagrams(struct helper *h)
 {
     size_t len;
     const uint8_t *data;
-    int taken = 0;
-    for (; taken < 64 && (data = dgram_recv(h->dgram, &len)) != NULL; taken++)
-        helper_datagram(h, data, len, false);
-    return taken > 0;
+    bool any = false;
+    for (int rail = 0; rail < h->rails; rail++)
+        for (int taken = 0; taken < 64 && (data = dgram_recv(h->dgram[rail], &len)) != NULL; taken++) {
+            helper_datagram(h, data, len, rail);
+            any = true;
+        }
+    return any;
+}
+
+static bool arm_datagrams(const struct helper *h)
+{
+    bool armed = true;
+    for (int rail = 0; rail < h->rails; rail++)
+        armed &= dgram_arm(h->dgram[rail]);
+    return armed;
 }
 
 static bool ofi_poll(struct probe *probe, uint64_t now)
@@ -63,16 +78,17 @@ static bool ofi_arm(struct probe *probe)
     if (!h->ofi.links_armed)
         h->due.links = !(h->ofi.links_armed = h->tp->table->arm(h->tp));
     if (!h->ofi.datagrams_armed)
-        h->due.datagrams = !(h->ofi.datagrams_armed = dgram_arm(h->dgram));
+        h->due.datagrams = !(h->ofi.datagrams_armed = arm_datagrams(h));
     return h->ofi.links_armed && h->ofi.datagrams_armed;
 }
 
-static int ofi_wait_fds(const struct probe *probe, int fds[2])
+static int ofi_wait_fds(const struct probe *probe, int fds[PROBE_FDS_MAX])
 {
     struct helper *h = helper_of(probe);
     fds[0] = h->tp->table->wait_fd(h->tp);
-    fds[1] = dgram_wait_fd(h->dgram);
-    return 2;
+    for (int rail = 0; rail < h->rails; rail++)
+        fds[1 + rail] = dgram_wait_fd(h->dgram[rail]);
+    return 1 + h->rails;
 }
 
 static void ofi_close(struct probe *probe) /* the helper's own, and closed with it */

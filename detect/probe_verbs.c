@@ -16,7 +16,7 @@ static void on_broken(void *user, int node)
 
 static void on_datagram(void *user, const void *data, size_t len)
 {
-    helper_datagram(user, data, len, true);
+    helper_datagram(user, data, len, -1);
 }
 
 static size_t on_seal(void *user, int to, const void *data, size_t len, uint8_t *out)

@@ -71,10 +71,25 @@ keel_status reach_listen(struct helper *h)
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur / 4 < HIGH)
         high = (int)(limit.rlim_cur / 4);
     int n = hold_low(held, high);
-    keel_status status = h->tp->table->listen(h->tp, &h->addr);
+    keel_status status = addrs_listen(h->tp, &h->addrs);
     while (n > 0)
         close(held[--n]);
     return status;
+}
+
+const struct tp_addr *reach_next_rail(const struct reach *p, int *last)
+{
+    const struct tp_addr *next = &p->addrs.of[0];
+    for (uint32_t i = 0; i < p->addrs.n; i++)
+        if (p->addrs.of[i].rail == *last)
+            next = &p->addrs.of[(i + 1) % p->addrs.n];
+    *last = next->rail;
+    return next;
+}
+
+bool reach_trusts(const struct reach *p, int rail)
+{
+    return rail == 0 || p->proved & 1u << rail || p->way.past.rail[rail].stood;
 }
 
 static void drop(struct reach *p)
@@ -83,10 +98,61 @@ static void drop(struct reach *p)
     p->reading = false;
 }
 
+/* ---- another rail ----
+ *
+ * A read that is not answered for a third of what is late may be one over a cable that was cut. Where there is another
+ * rail it is tried at once, before the heartbeat is late. */
+
+static uint64_t patience(const struct helper *h)
+{
+    return h->config.params.late_ns / 3;
+}
+
+/* UINT64_MAX: nothing is on its way. */
+static uint64_t late_at(const struct helper *h, const struct reach *p)
+{
+    return p->way.state == WAY_CONNECTING         ? p->way.begun_at + patience(h)
+           : p->way.state == WAY_UP && p->reading ? p->read_at + patience(h)
+                                                  : UINT64_MAX;
+}
+
+static void leave_late_rail(struct helper *h, struct reach *p)
+{
+    if (h->now < late_at(h, p) || !way_has_other(&p->way, &p->addrs, h->now))
+        return;
+    log_info("detect: node %d does not answer over rail %d: another one is tried", p->node, p->way.key.rail);
+    way_failed(&p->way, h->now);
+    p->reading = false;
+}
+
+uint64_t reach_deadline(const struct helper *h)
+{
+    uint64_t next = UINT64_MAX;
+    for (int i = 0; i < h->n_reads; i++) {
+        const struct reach *p = &h->peers[h->reads[i]];
+        uint64_t at = way_has_other(&p->way, &p->addrs, h->now) ? late_at(h, p) : UINT64_MAX;
+        next = at < next ? at : next;
+    }
+    return next;
+}
+
+/* Whom that is looked at for. */
+static void note_watched(struct helper *h, int node, bool on)
+{
+    int i = 0;
+    while (i < h->n_reads && h->reads[i] != node)
+        i++;
+    if (!on && i < h->n_reads)
+        h->reads[i] = h->reads[--h->n_reads];
+    else if (on && h->rails > 1 && i == h->n_reads && i < HELPER_WATCHED_MAX)
+        h->reads[h->n_reads++] = node;
+}
+
 void reach_watch(struct helper *h, int node, bool on)
 {
     struct reach *p = &h->peers[node];
     p->watched = on;
+    note_watched(h, node, on);
     touch(h);
     if (!on)
         drop(p);
@@ -98,7 +164,8 @@ void reach_keep(struct helper *h, int node)
 {
     struct reach *p = &h->peers[node];
     touch(h);
-    (void)way_try(&p->way, &h->ways, &p->addr, p, h->now); /* else once more when it is wanted next */
+    leave_late_rail(h, p);
+    (void)way_try(&p->way, &h->ways, &p->addrs, p, h->now); /* else once more when it is wanted next */
 }
 
 bool reach_read(struct helper *h, int node)
@@ -108,6 +175,7 @@ bool reach_read(struct helper *h, int node)
     if (p->way.state != WAY_UP || p->reading)
         return true; /* an old read stays posted: it completes when the peer or the path comes back */
     p->op.user = p;
+    p->read_at = h->now;
     p->reading = tp_read(p->way.ep, &p->value, sizeof p->value, HEARTBEAT_KEY, 0, &p->op) == KEEL_OK;
     h->count.reads++;
     return p->reading;
@@ -126,7 +194,7 @@ void reach_probe(struct helper *h, int node)
     size_t len = seal_close(&h->seal, SEAL_PROBE, p->node, ++p->hellos_sent, NULL, 0, hello);
     p->probe_until = h->now + PROBE_NS;
     h->probing = true;
-    if (h->tp->table->connect(h->tp, &p->addr, hello, len, p, &p->probe) != KEEL_OK)
+    if (h->tp->table->connect(h->tp, reach_next_rail(p, &p->probe_rail), hello, len, p, &p->probe) != KEEL_OK)
         p->probe = NULL;
 }
 
@@ -169,19 +237,24 @@ static void on_request(struct helper *h, const struct tp_event *e)
 static void on_closed(struct helper *h, const struct tp_event *e)
 {
     struct reach *p = tp_ep_user(e->ep);
-    bool ours = e->ep == p->way.ep, probe = e->ep == p->probe, was_up = ours && p->way.state == WAY_UP;
-    if (ours)
-        drop(p);
-    else if (probe || e->ep == p->incoming)
+    bool ours = e->ep == p->way.ep, probe = e->ep == p->probe;
+    if (ours) {
+        way_failed(&p->way, h->now);
+        p->reading = false;
+    } else if (probe || e->ep == p->incoming) {
         tp_ep_destroy(e->ep);
+    }
     if (probe)
         p->probe = NULL;
     else if (e->ep == p->incoming)
         p->incoming = NULL;
-    if ((ours || probe) && e->status == KEEL_ERR_NODE_DEAD)
+    bool broken = ours && way_has_broken(&p->way, &p->addrs, h->now);
+    if ((ours || probe) && e->status == KEEL_ERR_NODE_DEAD && reach_trusts(p, probe ? p->probe_rail : p->way.key.rail))
         member_refused(h->m, p->node, h->now);
-    else if (was_up && p->watched)
+    else if (broken && p->watched)
         member_broken(h->m, p->node, h->now);
+    else if (ours && p->way.broke) /* over another rail, and the core hears of it if that fails */
+        reach_keep(h, p->node);
 }
 
 static void on_done(struct helper *h, const struct tp_event *e)
@@ -243,4 +316,7 @@ void reach_tick(struct helper *h)
         any |= p->probe != NULL;
     }
     h->probing = any;
+    for (int i = 0; i < h->n_reads; i++)
+        if (h->now >= late_at(h, &h->peers[h->reads[i]]))
+            reach_keep(h, h->reads[i]);
 }

@@ -225,7 +225,7 @@ static bool verbs_arm(struct probe *probe)
     return !verbs_poll(probe, v->now); /* what came before the request wakes nobody */
 }
 
-static int verbs_wait_fds(const struct probe *probe, int fds[2])
+static int verbs_wait_fds(const struct probe *probe, int fds[PROBE_FDS_MAX])
 {
     const struct verbs *v = (const struct verbs *)probe;
     fds[0] = v->channel->fd;

@@ -15,20 +15,22 @@
 
 #include "runtime/base/job_settings.h"
 #include "runtime/base/life.h"
+#include "runtime/base/rails.h"
 
 enum {
-    PLANE_BLOB_MAX = 512,
+    PLANE_BLOB_MAX = 832,
     PLANE_WHY_MAX = 384,
     PLANE_MAX_RESTARTS = 3, /* of a rank on a live node, then it is left dead */
 };
 
 struct plane_config {
     uint64_t job_id;
-    const uint8_t *secret; /* 32 bytes, the caller's, which outlive the plane */
-    int node;              /* this node; spares come behind nodes, and those that come later behind them */
-    int was;               /* of one that comes back: 1 + its number before; else 0 */
-    int sponsor;           /* of one that comes later: a member, which it asks to become one; else 0 */
-    const char *host;      /* numeric address of this node on the job's interface */
+    const uint8_t *secret;           /* 32 bytes, the caller's, which outlive the plane */
+    int node;                        /* this node; spares come behind nodes, and those that come later behind them */
+    int was;                         /* of one that comes back: 1 + its number before; else 0 */
+    int sponsor;                     /* of one that comes later: a member, which it asks to become one; else 0 */
+    const char *host;                /* numeric address of this node on the job's interface */
+    const char *more[RAILS_MAX - 1]; /* and on further rails, of the same family; the first NULL ends them */
     const struct job_settings *settings; /* the caller's, for the plane's life */
 };
 

@@ -409,11 +409,11 @@ keel_status agent_init(struct agent *a, const struct agent_config *config)
     return KEEL_OK;
 }
 
-void agent_address(struct agent *a, int node, const struct tp_addr *addr, uint64_t incarnation)
+void agent_address(struct agent *a, int node, const struct tp_addrs *addrs, uint64_t incarnation)
 {
     a->node_incarnation[node] = incarnation;
-    peer_address(&a->peers, node, incarnation, addr);
-    page_node(a->page, node)->addr = *addr;
+    peer_address(&a->peers, node, incarnation, addrs);
+    page_node(a->page, node)->addrs = *addrs;
     page_node(a->page, node)->incarnation = incarnation;
 }
 

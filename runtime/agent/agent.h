@@ -185,7 +185,7 @@ keel_status agent_init(struct agent *a, const struct agent_config *config);
 void agent_fini(struct agent *a);
 /* Where the other nodes are; after all are known, before anything else. One that joins: before the view in which it
  * is born. */
-void agent_address(struct agent *a, int node, const struct tp_addr *addr, uint64_t incarnation);
+void agent_address(struct agent *a, int node, const struct tp_addrs *addrs, uint64_t incarnation);
 
 enum { AGENT_POLLS_MAX = 1000 }; /* in a row, whatever still comes in */
 /* Take what the transport has for us; the number of events. */

@@ -8,7 +8,7 @@
 #include "runtime/base/log.h"
 
 /* Several messages in one of the transport's: each is a header and its body, padded to a multiple of this. */
-enum { ALIGN = 8, COPIED_MAX = 8 * 1024 };
+enum { ALIGN = 8, COPIED_MAX = 8 * 1024, LOOK_EVERY_NS = 25000000 };
 
 struct peer_message {
     struct peer_message *next;
@@ -123,10 +123,10 @@ void peers_fini(struct peers *p)
     p->peer = NULL;
 }
 
-void peer_address(struct peers *p, int node, uint64_t incarnation, const struct tp_addr *addr)
+void peer_address(struct peers *p, int node, uint64_t incarnation, const struct tp_addrs *addrs)
 {
     p->peer[node].incarnation = incarnation;
-    p->peer[node].addr = *addr;
+    p->peer[node].addrs = *addrs;
 }
 
 static void drop_out(struct peer *peer)
@@ -138,7 +138,7 @@ static void drop_out(struct peer *peer)
 static void connect_if_due(struct peers *p, struct peer *peer, uint64_t now)
 {
     if (!peer->dead && peer->out.state == WAY_DOWN)
-        (void)way_try(&peer->out, &p->ways, &peer->addr, peer, now); /* else at peers_deadline */
+        (void)way_try(&peer->out, &p->ways, &peer->addrs, peer, now); /* else at peers_deadline */
 }
 
 static void send_or_break(struct tp_ep *ep, const struct wire *w, const void *body)
@@ -389,18 +389,21 @@ void peers_epoch(struct peers *p, uint64_t epoch)
     }
 }
 
-static void closed(struct peers *p, struct peer *peer, const struct tp_event *event)
+static void closed(struct peers *p, struct peer *peer, const struct tp_event *event, uint64_t now)
 {
     if (event->ep == peer->in) {
         tp_ep_destroy(peer->in);
         peer->in = NULL;
     } else if (event->ep == peer->out.ep) {
-        bool was_up = peer->out.state == WAY_UP;
-        drop_out(peer);
-        if (event->status == KEEL_ERR_NODE_DEAD)
+        way_failed(&peer->out, now);
+        take_back(peer);
+        bool broken = way_has_broken(&peer->out, &peer->addrs, now);
+        if (event->status == KEEL_ERR_NODE_DEAD && way_refusal_counts(&peer->out))
             p->ops.refused(p->ops.user, peer->node);
-        else if (was_up)
+        else if (broken)
             p->ops.broken(p->ops.user, peer->node);
+        else if (peer->out.broke)
+            connect_if_due(p, peer, now); /* over another rail, and who watches the node hears of it if that fails */
     }
 }
 
@@ -411,7 +414,7 @@ void peer_event(struct peers *p, struct peer *peer, const struct tp_event *event
     if (event->type == TP_RECV) {
         received(p, peer, event);
     } else if (event->type == TP_CLOSED) {
-        closed(p, peer, event);
+        closed(p, peer, event, now);
     } else if (event->type == TP_CONNECTED && event->ep == peer->out.ep) {
         way_connected(&peer->out, &p->ways, now);
         peer->unsent = peer->head;
@@ -437,12 +440,27 @@ static void acknowledge(struct peer *peer, uint64_t now)
     peer->ack_at = 0;
 }
 
+/* The rail may be broken, and nobody says so: the next one is tried. All that is not acknowledged goes out again. */
+static void look(struct peer *peer, uint64_t now)
+{
+    if (peer->addrs.n < 2 || !peer->head || now < peer->look_at)
+        return;
+    peer->look_at = now + LOOK_EVERY_NS;
+    if (!way_is_stuck(&peer->out, &peer->addrs, true, now))
+        return;
+    log_info("nothing moves on the connection to node %d over rail %d: another one is tried", peer->node,
+             peer->out.key.rail);
+    way_failed(&peer->out, now);
+    take_back(peer);
+}
+
 void peers_tick(struct peers *p, uint64_t now)
 {
     for (int i = 0; i < p->count; i++) {
         struct peer *peer = &p->peer[i];
         flush(peer);
         acknowledge(peer, now);
+        look(peer, now);
         if (peer->head)
             connect_if_due(p, peer, now);
     }
@@ -455,6 +473,8 @@ uint64_t peers_deadline(const struct peers *p)
         const struct peer *peer = &p->peer[i];
         if (!peer->dead && peer->out.state == WAY_DOWN && peer->head && peer->out.retry_at < deadline)
             deadline = peer->out.retry_at;
+        if (!peer->dead && peer->addrs.n > 1 && peer->head && peer->out.state != WAY_DOWN && peer->look_at < deadline)
+            deadline = peer->look_at;
         if (!peer->dead && peer->unhurried && peer->ack_at < deadline)
             deadline = peer->ack_at;
     }

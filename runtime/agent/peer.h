@@ -21,12 +21,13 @@ struct peer_message;
 struct peer {
     int node;
     bool dead;
-    struct tp_addr addr;
+    struct tp_addrs addrs;
     uint64_t incarnation; /* of that agent */
     uint64_t attempt;     /* the newest of theirs to connect (see hello) */
     /* outgoing */
     struct way out;
-    uint64_t next; /* seq of the next message, from 1 */
+    uint64_t look_at; /* with several rails: whether it is stuck */
+    uint64_t next;    /* seq of the next message, from 1 */
     uint64_t acked;
     struct peer_message *head, **tail; /* not acknowledged */
     struct peer_message *unsent;       /* of them, the first that is not on its way on this connection */
@@ -63,7 +64,7 @@ struct peers {
 keel_status peers_init(struct peers *p, int self, int count, struct tp *net, uint64_t job, uint64_t incarnation,
                        const uint8_t secret[32], const struct peers_ops *ops);
 void peers_fini(struct peers *p);
-void peer_address(struct peers *p, int node, uint64_t incarnation, const struct tp_addr *addr);
+void peer_address(struct peers *p, int node, uint64_t incarnation, const struct tp_addrs *addrs);
 
 enum peer_sent { PEER_SENT, PEER_IS_DEAD, PEER_NO_MEMORY };
 

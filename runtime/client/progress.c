@@ -61,7 +61,7 @@ static void see_view(struct client *c)
 static void ask_node(struct client *c, int node, uint64_t now)
 {
     connection_ask_agent(c, node, now);
-    connection_look(c, node, false);
+    connection_look(c, node, false, now);
 }
 
 static void ask_about(struct client *c, struct op *op, uint64_t now)
@@ -69,11 +69,11 @@ static void ask_about(struct client *c, struct op *op, uint64_t now)
     if (c->progress.lived_ns - op->times.started <= ASK_AFTER_NS)
         return;
     if (op_turns_away(op) && op->out.accesses)
-        connection_look(c, op->plan.leg[0].node, true);
+        connection_look(c, op->plan.leg[0].node, true, now);
     for (const struct piece *p = op->out.pieces; p; p = p->sibling)
         ask_node(c, p->node, now);
     for (int i = 0; i < op->held.notes; i++)
-        connection_look(c, op->held.note[i].node, false);
+        connection_look(c, op->held.note[i].node, false, now);
     for (int leg = 0; op->planned && !op->out.pieces && leg < op->plan.legs; leg++)
         ask_node(c, op->plan.leg[leg].node, now);
 }

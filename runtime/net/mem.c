@@ -63,7 +63,8 @@ struct region {
 struct mem_tp {
     struct tp base;
     uint64_t id;
-    bool listening, armed;
+    int rails, listening; /* how many there are, and on how many of them it does */
+    bool armed;
     int bell;
     struct ep_list eps, graveyard;
     STAILQ_HEAD(, told) events;
@@ -168,7 +169,6 @@ static void break_at(struct mem_ep *ep)
 
 static keel_status mem_open(const struct tp_config *config, struct tp **out)
 {
-    (void)config;
     struct mem_tp *tp = calloc(1, sizeof(*tp));
     if (!tp)
         return KEEL_ERR_NOMEM;
@@ -178,6 +178,7 @@ static keel_status mem_open(const struct tp_config *config, struct tp **out)
         return KEEL_ERR_SYSTEM;
     }
     tp->base.table = &tp_mem;
+    tp->rails = tp_config_rails(config);
     TAILQ_INIT(&tp->eps);
     TAILQ_INIT(&tp->graveyard);
     STAILQ_INIT(&tp->events);
@@ -266,9 +267,10 @@ static void mem_close(struct tp *base)
 static keel_status mem_listen(struct tp *base, struct tp_addr *out)
 {
     struct mem_tp *tp = tp_of(base);
+    if (tp->listening == tp->rails)
+        return KEEL_ERR_STATE;
     pthread_mutex_lock(&lock);
-    tp->listening = true;
-    out->len = sizeof(tp->id);
+    *out = (struct tp_addr){.len = sizeof(tp->id), .rail = (uint16_t)tp->listening++};
     memcpy(out->bytes, &tp->id, sizeof(tp->id));
     pthread_mutex_unlock(&lock);
     return KEEL_OK;
@@ -291,7 +293,7 @@ static struct mem_tp *listener_at(const struct tp_addr *addr)
 {
     struct mem_tp *tp;
     LIST_FOREACH(tp, &tps, link)
-        if (tp->listening && memcmp(addr->bytes, &tp->id, sizeof(tp->id)) == 0)
+        if (addr->rail < tp->listening && memcmp(addr->bytes, &tp->id, sizeof(tp->id)) == 0)
             return tp;
     return NULL;
 }
@@ -299,7 +301,7 @@ static struct mem_tp *listener_at(const struct tp_addr *addr)
 static keel_status mem_connect(struct tp *base, const struct tp_addr *to, const void *hello, size_t len, void *user,
                                struct tp_ep **out)
 {
-    if (len > TP_CONNECT_MAX || to->len != sizeof(uint64_t))
+    if (len > TP_CONNECT_MAX || to->len != sizeof(uint64_t) || to->rail >= tp_of(base)->rails)
         return KEEL_ERR_ARG;
     struct tp_connreq *req = calloc(1, sizeof(*req));
     pthread_mutex_lock(&lock);

@@ -48,10 +48,19 @@ enum {
     TP_FRAME_MAX = TP_BULK_MAX + 32,
 };
 
-/* A listening address as bytes to pass around; its meaning is the implementation's. Layout is sent between nodes. */
+/* A listening address as bytes to pass around; its meaning is the implementation's. Layout is sent between nodes. rail:
+ * which of the networks of a job it is in; who connects leaves from its own address in that one. */
 struct tp_addr {
-    uint32_t len;
+    uint16_t len;
+    uint16_t rail;
     uint8_t bytes[60];
+};
+
+/* All that a node listens at: at least one, of rising rails (net/addrs.h). */
+enum { TP_RAILS_MAX = 4 };
+struct tp_addrs {
+    uint32_t n;
+    struct tp_addr of[TP_RAILS_MAX];
 };
 
 struct tp;
@@ -87,11 +96,12 @@ struct tp_event {
 };
 
 struct tp_config {
-    const char *host;     /* ofi: the address of the job's interface, numeric; connections leave from it too */
-    const char *provider; /* ofi: "tcp" or "verbs" */
-    bool optional;        /* ofi: that it cannot be had is told as information, not as an error */
-    int recv_depth;       /* receive buffers per ep (0: default) */
-    int connections;      /* ofi: so many must be possible at once; each locks memory if the provider is verbs */
+    const char *host; /* ofi: the address of the job's interface, numeric; connections leave from it too */
+    const char *more[TP_RAILS_MAX - 1]; /* those on further rails, of the same family; the first NULL ends them */
+    const char *provider;               /* ofi: "tcp" or "verbs" */
+    bool optional;                      /* ofi: that it cannot be had is told as information, not as an error */
+    int recv_depth;                     /* receive buffers per ep (0: default) */
+    int connections; /* ofi: so many must be possible at once; each locks memory if the provider is verbs */
 };
 
 struct tp_moved {
@@ -105,7 +115,8 @@ struct tp_table {
     keel_status (*open)(const struct tp_config *config, struct tp **out);
     void (*close)(struct tp *tp); /* closes and frees every ep, no more events */
 
-    /* Listen on the configured host at a free port. */
+    /* Listen on the configured host at a free port; called again, on the next of `more`. KEEL_ERR_STATE: on all of them
+     * already. */
     keel_status (*listen)(struct tp *tp, struct tp_addr *out);
     /* Start to connect; user is returned by tp_ep_user. TP_CONNECTED or TP_CLOSED follows. Transfers may be posted only
      * after TP_CONNECTED. */
@@ -169,6 +180,14 @@ struct tp_ep {
 extern const struct tp_table tp_ofi;
 extern const struct tp_table tp_mem; /* host is a name; addresses are only valid in this process */
 
+/* How many hosts it has. */
+static inline int tp_config_rails(const struct tp_config *config)
+{
+    int n = 1;
+    while (n < TP_RAILS_MAX && config->more[n - 1])
+        n++;
+    return n;
+}
 static inline void *tp_ep_user(const struct tp_ep *ep)
 {
     return ep->user;

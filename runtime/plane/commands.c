@@ -65,7 +65,7 @@ static void introduce_born(struct plane *p, const struct command *c)
     for (int i = 0; i < c->n; i++)
         for (const struct candidate *k = c->event[i].type == VIEW_NODE_BORN ? p->candidates : NULL; k; k = k->next)
             if (k->node == (int)c->event[i].a && (uint32_t)k->incarnation == c->event[i].b)
-                agent_address(&p->agent, k->node, &k->addr, k->incarnation);
+                agent_address(&p->agent, k->node, &k->addrs, k->incarnation);
 }
 
 static void met(struct plane *p, const struct command *c)
@@ -75,7 +75,7 @@ static void met(struct plane *p, const struct command *c)
         agent_break(&p->agent, "out of memory for a node that comes later");
         return;
     }
-    *k = (struct candidate){p->candidates, c->node, c->value, c->addr};
+    *k = (struct candidate){p->candidates, c->node, c->value, c->addrs};
     p->candidates = k;
 }
 

@@ -68,7 +68,7 @@ struct command {
     struct view_event event[MEMBER_EVENTS_MAX];
     struct member_report report;
     char text[160];
-    struct tp_addr addr; /* COMMAND_MEET */
+    struct tp_addrs addrs; /* COMMAND_MEET */
 };
 
 /* A node that may become a member, or has. */
@@ -76,7 +76,7 @@ struct candidate {
     struct candidate *next;
     int node;
     uint64_t incarnation;
-    struct tp_addr addr;
+    struct tp_addrs addrs;
 };
 
 enum upcall_type {
@@ -118,7 +118,7 @@ struct plane {
     struct page *page;
     size_t page_size;
     uint64_t incarnation;
-    char host[64];
+    struct rail_hosts hosts; /* this node's own addresses */
     pthread_t thread;
     bool running;
     int epoll_fd, command_fd, wake_fd;

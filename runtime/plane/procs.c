@@ -237,7 +237,9 @@ static void welcome(struct plane *p, struct process *k, struct life life)
     w.secure = p->config.settings->secure;
     w.range_base = p->config.settings->range.base;
     w.range_bytes = p->config.settings->range.bytes;
-    snprintf(w.host, sizeof w.host, "%s", p->host);
+    snprintf(w.host, sizeof w.host, "%s", p->hosts.of[0]);
+    for (int i = 1; i < p->hosts.n; i++)
+        snprintf(w.more[i - 1], sizeof w.more[0], "%s", p->hosts.of[i]);
     snprintf(w.provider, sizeof w.provider, "%s", p->provider);
     int fds[WELCOME_FDS] = {p->page_fd,   intents_fd, shm_fds[0],
                             shm_fds[1],   shm_fds[2], p->hall_fd >= 0 ? p->hall_fd : p->page_fd,

@@ -16,6 +16,7 @@
 #include "runtime/base/fault.h"
 #include "runtime/base/refusal.h"
 #include "runtime/agent/health.h"
+#include "runtime/plane/blob.h"
 #include "runtime/plane/plane_int.h"
 #include "runtime/topo/rule.h"
 #include "runtime/net/sealed/sealed.h"
@@ -23,13 +24,6 @@
 
 enum { SPIN_US_DEFAULT = 50 };
 
-struct blob {
-    struct tp_addr addr;        /* by the provider that was asked for; with auto by tcp */
-    struct tp_addr device_addr; /* with auto: by verbs; of length 0: no device here */
-    uint64_t incarnation;
-    struct helper_blob helper;
-};
-static_assert(sizeof(struct blob) <= PLANE_BLOB_MAX, "fits");
 static_assert((int)PLANE_MAX_RESTARTS == (int)VIEW_MAX_RESTARTS, "what keelrun says");
 
 /* The longest that a verdict waits: four limits for what a silent node holds, and one each for who was late
@@ -194,15 +188,18 @@ static keel_status make_agent(struct plane *p, const struct grid_rule *grid)
     return agent_init(&p->agent, &c);
 }
 
-static keel_status open_net(struct plane *p, const char *provider, bool optional, struct tp **net, struct tp_addr *addr)
+static keel_status open_net(struct plane *p, const char *provider, bool optional, struct tp **net,
+                            struct tp_addrs *addrs)
 {
     const struct job_settings *s = p->config.settings;
     int others = s->nodes + s->spares - 1; /* to each and from each */
     struct tp_config config = {
-        .host = p->host, .provider = provider, .optional = optional, .connections = 2 * others + s->ranks};
+        .host = p->hosts.of[0], .provider = provider, .optional = optional, .connections = 2 * others + s->ranks};
+    for (int i = 1; i < p->hosts.n; i++)
+        config.more[i - 1] = p->hosts.of[i];
     keel_status status = tp_net_open(&config, s->secure ? p->config.secret : NULL, net);
     if (status == KEEL_OK)
-        status = (*net)->table->listen(*net, addr);
+        status = addrs_listen(*net, addrs);
     return status;
 }
 
@@ -212,10 +209,10 @@ static keel_status open_transports(struct plane *p, struct blob *b)
 {
     const struct job_settings *s = p->config.settings;
     snprintf(p->provider, sizeof p->provider, "%s", s->provider == PROVIDER_VERBS ? "verbs" : "tcp");
-    if (s->provider == PROVIDER_AUTO && !s->secure &&
-        open_net(p, "verbs", true, &p->device_net, &b->device_addr) != KEEL_OK)
-        b->device_addr.len = 0;
-    keel_status status = open_net(p, p->provider, false, &p->net, &b->addr);
+    struct tp_addrs device = {0};
+    if (s->provider == PROVIDER_AUTO && !s->secure && open_net(p, "verbs", true, &p->device_net, &device) == KEEL_OK)
+        b->device_addr = device.of[0];
+    keel_status status = open_net(p, p->provider, false, &p->net, &b->addrs);
     if (status == KEEL_OK)
         status = tp_shm_open(&p->shm);
     return status;
@@ -247,17 +244,20 @@ static keel_status make_helper(struct plane *p, struct helper_blob *blob)
     const struct plane_config *c = &p->config;
     const struct job_settings *s = c->settings;
     struct helper_config config = {.job_id = c->job_id,
-                                   .host = p->host,
+                                   .host = p->hosts.of[0],
                                    .provider = "tcp",
                                    .incarnation = (uint32_t)p->incarnation,
                                    .secret = c->secret};
+    for (int i = 1; i < p->hosts.n; i++)
+        config.more[i - 1] = p->hosts.of[i];
     member_params_default(&config.params, settings_ids(s), c->node);
     config.params.n_born = s->nodes + s->spares;
     config.params.incarnation = (uint32_t)p->incarnation;
     config.params.was = c->was;
     config.params.sponsor = c->sponsor;
     config.secure = s->secure;
-    config.probe = s->secure ? PROBE_OFI : s->probe; /* an RDMA device's reads carry no tag */
+    config.probe =
+        s->secure || p->hosts.n > 1 ? PROBE_OFI : s->probe; /* a device's reads carry no tag; it is one rail */
     config.params.topology = s->topology;
     if (s->silence_ms) {
         member_params_late(&config.params, s->late_ms);
@@ -267,6 +267,15 @@ static keel_status make_helper(struct plane *p, struct helper_blob *blob)
     config.params.edge_count = s->edge_count;
     struct helper_callbacks callbacks = queue_helper_callbacks(p);
     return helper_create(&config, &callbacks, &p->helper, blob);
+}
+
+static void keep_hosts(struct plane *p)
+{
+    const struct plane_config *c = &p->config;
+    for (const char *host = c->host; host; host = p->hosts.n < RAILS_MAX ? c->more[p->hosts.n - 1] : NULL) {
+        snprintf(p->hosts.of[p->hosts.n], sizeof p->hosts.of[0], "%s", host);
+        p->hosts.n++;
+    }
 }
 
 keel_status plane_create(const struct plane_config *config, const struct plane_callbacks *callbacks, struct plane **out,
@@ -289,7 +298,7 @@ keel_status plane_create(const struct plane_config *config, const struct plane_c
     pthread_mutexattr_setprotocol(&attributes, PTHREAD_PRIO_INHERIT);
     pthread_mutex_init(&p->lock, &attributes);
     pthread_mutexattr_destroy(&attributes);
-    snprintf(p->host, sizeof p->host, "%s", config->host);
+    keep_hosts(p);
     p->spin_ns = env_number("KEEL_SPIN_US", SPIN_US_DEFAULT) * KEEL_NS_PER_US;
     p->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     p->command_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -312,25 +321,18 @@ keel_status plane_create(const struct plane_config *config, const struct plane_c
         return status;
     }
     b.incarnation = p->incarnation;
-    blob->len = sizeof b;
-    memcpy(blob->bytes, &b, sizeof b);
+    blob_write(&b, blob);
     *out = p;
     return KEEL_OK;
-}
-
-static struct blob blob_of(const struct plane_blob *blob)
-{
-    struct blob b;
-    memcpy(&b, blob->bytes, sizeof b);
-    return b;
 }
 
 /* The devices, if all nodes have one. All come to the same result: all read the same. */
 static void choose_net(struct plane *p, const struct plane_blob *blobs, int members)
 {
     bool all = p->device_net != NULL;
+    struct blob b;
     for (int m = 0; all && m < members; m++)
-        all = blobs[m].len == 0 || blob_of(&blobs[m]).device_addr.len > 0;
+        all = blobs[m].len == 0 || (blob_read(&blobs[m], &b) && b.device_addr.len > 0);
     struct tp *other = all ? p->net : p->device_net;
     if (all) {
         p->net = p->device_net;
@@ -356,13 +358,18 @@ static keel_status introduce(struct plane *p, const struct plane_blob *blobs, in
     int bad = -1;
     if (!helpers)
         return fail(why, KEEL_ERR_NOMEM, "the nodes' addresses");
-    for (int m = 0; m < members; m++) {
-        struct blob b = blob_of(&blobs[m]);
-        helpers[m] = b.helper; /* of no length where nobody is known */
-        if (blobs[m].len)
-            agent_address(&p->agent, m, device ? &b.device_addr : &b.addr, b.incarnation);
+    for (int m = 0; m < members && bad < 0; m++) {
+        struct blob b;
+        if (!blobs[m].len)
+            continue; /* nobody is known: a helper's of no length */
+        if (!blob_read(&blobs[m], &b))
+            bad = m;
+        helpers[m] = b.helper;
+        struct tp_addrs addrs = device ? addrs_one(&b.device_addr) : b.addrs;
+        if (bad < 0)
+            agent_address(&p->agent, m, &addrs, b.incarnation);
     }
-    keel_status status = helper_start(p->helper, helpers, &bad);
+    keel_status status = bad < 0 ? helper_start(p->helper, helpers, &bad) : KEEL_ERR_ARG;
     free(helpers);
     if (status == KEEL_OK)
         health_stakes(&p->agent);
@@ -401,12 +408,14 @@ keel_status plane_start(struct plane *p, const struct plane_blob *blobs, char wh
 
 keel_status plane_meet(struct plane *p, int node, const struct plane_blob *blob)
 {
-    struct blob b = blob_of(blob);
+    struct blob b;
     bool device = strcmp(p->provider, "verbs") == 0 && p->config.settings->provider == PROVIDER_AUTO;
-    if (blob->len != sizeof b || (device && !b.device_addr.len))
+    if (!blob_read(blob, &b) || (device && !b.device_addr.len))
         return KEEL_ERR_ARG;
-    struct command c = {
-        .type = COMMAND_MEET, .node = node, .value = b.incarnation, .addr = device ? b.device_addr : b.addr};
+    struct command c = {.type = COMMAND_MEET,
+                        .node = node,
+                        .value = b.incarnation,
+                        .addrs = device ? addrs_one(&b.device_addr) : b.addrs};
     queue_command(p, &c); /* before the helper can tell of a view that names it */
     return helper_meet(p->helper, node, &b.helper);
 }

@@ -10,6 +10,8 @@
 
 #include <stdint.h>
 
+#include "runtime/net/transport.h"
+
 enum control_type {
     CONTROL_WELCOME = 1, /* agent: fds = view page, shm connection (TP_SHM_FDS) */
     /* rank: segment `seg` with bytes, redundancy, made by call b; slot is not 0: parts differ; a = 0: answered when all
@@ -84,11 +86,12 @@ struct control_welcome {
     uint64_t job;
     uint8_t secret[32];
     char host[64];
-    uint64_t instance;    /* allocations and frees of segments that were complete when this process joined */
-    uint64_t collectives; /* of all live ranks, completed likewise */
-    uint32_t segments;    /* segments whose allocation is complete */
-    uint32_t secure;      /* data connections are sealed */
-    char provider[8];     /* and what carries them */
+    char more[TP_RAILS_MAX - 1][64]; /* on further rails; an empty one ends them */
+    uint64_t instance;               /* allocations and frees of segments that were complete when this process joined */
+    uint64_t collectives;            /* of all live ranks, completed likewise */
+    uint32_t segments;               /* segments whose allocation is complete */
+    uint32_t secure;                 /* data connections are sealed */
+    char provider[8];                /* and what carries them */
     uint64_t range_base, range_bytes; /* addresses for segments, the same in all processes; bytes 0: what is usual */
 };
 #endif

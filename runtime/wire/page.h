@@ -35,7 +35,7 @@ struct page_node {
     uint64_t incarnation;
     _Atomic int32_t place; /* on the grid of nodes; -1: none */
     uint32_t pad;
-    struct tp_addr addr; /* where its data listener is */
+    struct tp_addrs addrs; /* where its data listeners are */
 };
 
 enum route_mode {

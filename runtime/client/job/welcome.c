@@ -48,6 +48,8 @@ static keel_status open_transports(const struct control_welcome *w, struct tp **
                                    struct tp **between)
 {
     struct tp_config config = {.host = w->host, .provider = w->provider};
+    for (int i = 0; i < TP_RAILS_MAX - 1 && w->more[i][0]; i++)
+        config.more[i] = w->more[i];
     keel_status status = tp_net_open(&config, w->secure ? w->secret : NULL, net);
     *between = *net;
     if (status == KEEL_OK && !w->secure && strcmp(w->provider, "tcp") == 0)

@@ -27,39 +27,33 @@ void connection_ask_agent(struct client *c, int node, uint64_t now)
     (void)c->env.tell(c->env.user, &r); /* asked again, if it was lost */
 }
 
-/* Nothing has moved for that long on a connection on which something is to come. */
-static bool is_still(struct client *c, struct connection *l, uint64_t still)
-{
-    struct tp_moved moved;
-    bool anew = c->progress.lived_ns - l->looked_at >= still; /* nobody was waiting */
-    if (!tp_moved(l->way.ep, &moved))
-        return false;
-    if (moved.received != l->moved.received || anew)
-        l->came_at = c->progress.lived_ns;
-    if ((moved.pending && moved.taken != l->moved.taken) || anew)
-        l->went_at = c->progress.lived_ns;
-    l->moved = moved;
-    return c->progress.lived_ns - l->came_at >= still && (!moved.pending || c->progress.lived_ns - l->went_at >= still);
-}
-
 /* An answer is missing, the node lives, and nothing moves on the connection, or it does not come up: somebody sleeps
  * who has something to send, or waits for what has got lost. What is on its way is asked for again over another
- * connection, as when one breaks. A connection that moves, however slowly, stays. */
-void connection_look(struct client *c, int node, bool goes_elsewhere)
+ * connection, as when one breaks. A connection that moves, however slowly, stays. Where there is another rail less
+ * patience is needed. */
+void connection_look(struct client *c, int node, bool goes_elsewhere, uint64_t now)
 {
     struct connection *l = &c->connections.of[node];
+    struct way_look *look = &l->way.look;
     uint64_t still = c->timeout_ns / STILL_PART > STILL_MIN_NS ? c->timeout_ns / STILL_PART : STILL_MIN_NS;
     if (goes_elsewhere && still > STILL_DOUBTED_NS)
         still = STILL_DOUBTED_NS;
-    if (node == c->node || l->way.state == WAY_DOWN || c->progress.lived_ns - l->looked_at < LOOK_EVERY_NS)
+    uint64_t lived = c->progress.lived_ns, stuck = still;
+    if (node == c->node || l->way.state == WAY_DOWN || lived - look->at < LOOK_EVERY_NS)
         return;
-    bool drop = l->way.state == WAY_UP ? is_still(c, l, still) : c->progress.lived_ns - l->came_at >= still;
-    l->looked_at = c->progress.lived_ns;
+    if (way_has_other(&l->way, &page_node(c->page, node)->addrs, now)) {
+        stuck = WAY_STUCK_NS;
+        still = still < WAY_UNANSWERED_NS ? still : WAY_UNANSWERED_NS;
+    }
+    bool drop =
+        l->way.state == WAY_UP ? way_is_still(look, l->way.ep, stuck, still, lived) : lived - look->came_at >= stuck;
+    bool idle = l->way.state == WAY_UP && !look->moved.pending;
+    look->at = lived;
     if (!drop)
         return;
     log_warn_some("node %d has not answered for %llu ms, and nothing moves on the connection to it: asking again over "
                   "another one",
-                  node, (unsigned long long)(still / KEEL_NS_PER_MS));
+                  node, (unsigned long long)((idle ? still : stuck) / KEEL_NS_PER_MS));
     connection_drop(c, node);
 }
 
@@ -143,11 +137,13 @@ void connection_init(struct client *c)
 struct tp_ep *connection_up(struct client *c, int node, uint64_t now)
 {
     struct connection *l = &c->connections.of[node];
+    struct way_look *look = &l->way.look;
     const struct page_node *n = page_node(c->page, node);
     if (l->way.state == WAY_UP)
         return l->way.ep;
     if (l->way.state == WAY_DOWN && atomic_load_explicit(&n->alive, memory_order_acquire))
-        l->came_at = way_try(&l->way, &c->connections.ways, &n->addr, l, now) ? c->progress.lived_ns : l->came_at;
+        look->came_at =
+            way_try(&l->way, &c->connections.ways, &n->addrs, l, now) ? c->progress.lived_ns : look->came_at;
     if (l->way.state == WAY_DOWN && l->way.retry_at < c->progress.retry_at)
         c->progress.retry_at = l->way.retry_at;
     return NULL;
@@ -178,12 +174,12 @@ void connection_event(struct connection *l, const struct tp_event *e, uint64_t n
     switch (e->type) {
     case TP_CONNECTED:
         way_connected(&l->way, &c->connections.ways, now);
-        l->looked_at = l->came_at = l->went_at = c->progress.lived_ns;
+        l->way.look.at = l->way.look.came_at = l->way.look.went_at = c->progress.lived_ns;
         op_connection_up(c, l->node);
         courier_connection_up(c, l->node, now);
         break;
     case TP_CLOSED:
-        way_drop(&l->way);
+        way_failed(&l->way, now);
         log_debug("connection to node %d closed: %s", l->node, keel_status_name(e->status));
         connection_ask_agent(c, l->node, now);
         op_connection_lost(c, l->node);

@@ -18,11 +18,9 @@ struct connection {
     struct client *client;
     int node;
     int rank;                                    /* -1: to the node's agent; else to a rank, part of a struct direct */
-    struct way way;                              /* the own agent's is up, and not this module's to make */
+    struct way way;                              /* the own agent's is up, and not this module's to make; lived time
+                                                  * in its look */
     uint64_t check_at;                           /* when the agent was last asked about the node */
-    struct tp_moved moved;                       /* there, when it was last looked at, */
-    uint64_t came_at, went_at;                   /* and when that had last changed: lived time, as the next one */
-    uint64_t looked_at;                          /* when that was last looked at */
     uint64_t notes[NOTES_MAX / 64];              /* bit set: in use */
     uint64_t given_up[GIVEN_UP][NOTES_MAX / 64]; /* of these, by what was given up: client.doubts.given_up */
 };
@@ -44,7 +42,7 @@ void connection_drop(struct client *c, int node);
 size_t connection_hello(const struct client *c, const struct way *w, uint64_t to_incarnation, uint8_t *out);
 void connection_ask_agent(struct client *c, int node, uint64_t now);
 /* An answer of the node's agent is missing: does anything move? */
-void connection_look(struct client *c, int node, bool goes_elsewhere);
+void connection_look(struct client *c, int node, bool goes_elsewhere, uint64_t now);
 int connection_note_take(struct connection *l); /* -1: none is free */
 void connection_note_free(struct client *c, struct connection *l, int note);
 /* It is given back with the others of client.doubts.given_up[which]. */

@@ -11,12 +11,13 @@
 #include "runtime/client/stream/connection.h"
 #include "runtime/wire/parcel.h"
 
+enum { LOOK_EVERY_NS = 25000000 };
 #define FIRST_NS KEEL_NS_PER_MS
 #define MAX_NS KEEL_NS_PER_S
 
 struct direct {
     struct connection link; /* first: what its endpoints know */
-    struct tp_addr addr;    /* where it listens */
+    struct tp_addrs addrs;  /* where it listens */
     bool known;             /* that is */
     bool told;              /* where we do, it was */
     bool up;
@@ -67,7 +68,7 @@ void direct_free(struct client *c)
 static bool listens(struct client *c)
 {
     if (!c->direct.asked)
-        c->direct.listens = c->direct.tp->table->listen(c->direct.tp, &c->direct.here) == KEEL_OK;
+        c->direct.listens = addrs_listen(c->direct.tp, &c->direct.here) == KEEL_OK;
     c->direct.asked = true;
     return c->direct.listens;
 }
@@ -94,7 +95,7 @@ static void try(struct client *c, struct direct *d, uint64_t now)
 {
     bool was_down = d->link.way.state == WAY_DOWN;
     if (was_down && d->known && c->coll.life[d->link.rank].life && is_ours_to_make(c, d->link.rank) &&
-        !way_try(&d->link.way, &c->direct.ways, &d->addr, &d->link, now)) {
+        !way_try(&d->link.way, &c->direct.ways, &d->addrs, &d->link, now)) {
         c->direct.down = true;
         coll_wake_at(c, d->link.way.retry_at);
     }
@@ -108,17 +109,19 @@ void direct_want(struct client *c, int rank, uint64_t now)
     if (!d->told) {
         struct parcel_tag tag = {.kind = PARCEL_WHERE};
         d->told = true; /* what follows comes here again */
-        d->told = courier_offer(c, rank, &tag, &c->direct.here, sizeof c->direct.here, NULL, 0);
+        d->told =
+            courier_offer(c, rank, &tag, &c->direct.here.of, c->direct.here.n * sizeof c->direct.here.of[0], NULL, 0);
     }
     try(c, d, now);
 }
 
 void direct_told(struct client *c, int from, const void *data, size_t len, uint64_t now)
 {
-    struct direct *d = len == sizeof(struct tp_addr) ? get(c, from) : NULL;
+    struct tp_addrs addrs;
+    struct direct *d = addrs_read(data, len, &addrs) ? get(c, from) : NULL;
     if (!d)
         return;
-    memcpy(&d->addr, data, sizeof d->addr);
+    d->addrs = addrs;
     d->known = true;
     direct_want(c, from, now);
 }
@@ -168,7 +171,7 @@ static void closed(struct client *c, struct direct *d, keel_status why, uint64_t
 {
     bool was = d->up;
     set_up(d, false);
-    way_drop(&d->link.way);
+    way_failed(&d->link.way, now);
     log_debug("connection to rank %d closed: %s", d->link.rank, keel_status_name(why));
     if (why == KEEL_ERR_NODE_DEAD)
         d->known = false; /* nobody listens there any more */
@@ -236,9 +239,30 @@ void direct_reset(struct client *c, int rank)
     d->heard = 0;
 }
 
+/* With several rails: does one that is to carry something carry nothing? The stream goes on through the agents, and the
+ * next attempt over another rail. False: there is nothing to look at. */
+static bool look(struct client *c, struct direct *d, uint64_t now)
+{
+    const struct stream *s = &c->coll.stream[d->link.rank];
+    bool waits = d->up && s->direct && s->head;
+    if (!waits && d->link.way.state != WAY_CONNECTING)
+        return false;
+    if (way_is_stuck(&d->link.way, &d->addrs, waits, now)) {
+        bool was = d->up;
+        log_info("nothing moves on the connection to rank %d: it is given up", d->link.rank);
+        let_go(d);
+        if (was)
+            courier_direct_lost(c, d->link.rank);
+    }
+    return true;
+}
+
 uint64_t direct_tick(struct client *c, uint64_t now)
 {
     uint64_t next = UINT64_MAX;
+    for (int r = 0; c->direct.here.n > 1 && r < c->size; r++)
+        if (c->direct.of[r] && look(c, c->direct.of[r], now))
+            next = now + LOOK_EVERY_NS;
     bool down = c->direct.down;
     c->direct.down = false;
     for (int r = 0; down && r < c->size; r++) {

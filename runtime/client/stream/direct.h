@@ -27,7 +27,7 @@ struct directs {
     bool down; /* one that we would make again is */
     bool asked, listens;
     bool crowded; /* something waits until a socket takes it */
-    struct tp_addr here;
+    struct tp_addrs here;
     struct ways ways;
 };
 
@@ -37,7 +37,7 @@ void direct_over(struct client *c, struct tp *tp);
 void direct_free(struct client *c);
 /* There is something for the rank, and there may be more. */
 void direct_want(struct client *c, int rank, uint64_t now);
-/* It says where it listens: a struct tp_addr. */
+/* It says where it listens: addresses, as in net/addrs.h. */
 void direct_told(struct client *c, int from, const void *data, size_t len, uint64_t now);
 /* Somebody connects to us: TP_CONNREQ. */
 void direct_asked(struct client *c, const struct tp_event *e, uint64_t now);

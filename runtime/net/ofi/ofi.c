@@ -23,21 +23,21 @@ static bool is_rdma(const char *provider)
 }
 
 /* The one line that says what is missing. */
-static void complain(const struct tp_config *config, int rc)
+static void complain(const struct tp_config *config, const char *host, int rc)
 {
     bool rdma = is_rdma(config->provider);
     char why[REFUSAL_MAX];
     const char *hint =
         rc == -FI_ENODATA && rdma ? " (is there an RDMA device with this address, and permission to open it?)" : "";
     LOG_AT(config->optional ? LOG_INFO : LOG_ERROR, "transport: libfabric's provider \"%s\" cannot be used on %s: %s%s",
-           config->provider, config->host,
+           config->provider, host,
            rc <= -FI_EOTHER ? fabric_calls.strerror(-rc)
            : rdma           ? refusal_locking(-rc, why)
                             : refusal_error(-rc, why),
            hint);
 }
 
-static struct fi_info *find_provider(const struct tp_config *config)
+static struct fi_info *find_provider(const struct tp_config *config, const char *host)
 {
     const char *provider = config->provider;
     if (is_rdma(provider))
@@ -57,14 +57,29 @@ static struct fi_info *find_provider(const struct tp_config *config)
     hints->fabric_attr->prov_name = strdup(provider);
     if (is_rdma(provider))
         rdma_hints(hints);
-    int rc = fabric_find(config->host, hints, &info);
+    int rc = fabric_find(host, hints, &info);
     fabric_calls.freeinfo(hints);
     if (rc == 0 && strcmp(info->fabric_attr->prov_name, provider) == 0 && info->src_addr &&
         info->src_addrlen <= sizeof(struct sockaddr_in6))
         return info;
-    complain(config, rc ? rc : -FI_ENODATA);
+    complain(config, host, rc ? rc : -FI_ENODATA);
     fabric_calls.freeinfo(info);
     return NULL;
+}
+
+/* A device is one rail: its memory is registered with it, and its connections are those of one address. */
+static bool find_rails(struct ofi_tp *tp, const struct tp_config *config)
+{
+    int rails = tp->rdma ? 1 : tp_config_rails(config);
+    for (int i = 0; i < rails; i++) {
+        struct fi_info *info = find_provider(config, i ? config->more[i - 1] : config->host);
+        tp->rail[i] = (struct ofi_rail){.info = info, .listen_fd = -1};
+        if (!info)
+            return false; /* which has been said */
+        tp->rails++;
+    }
+    tp->info = tp->rail[0].info;
+    return true;
 }
 
 static int open_queues(struct ofi_tp *tp)
@@ -104,7 +119,7 @@ static void close_fid(void *fid_holder)
  * any more. */
 static void end_waiting_connections(struct ofi_tp *tp)
 {
-    if (!tp->pep)
+    if (!tp->listening)
         return;
     struct tp_connreq *req;
     if (!tp->rdma) {
@@ -114,7 +129,8 @@ static void end_waiting_connections(struct ofi_tp *tp)
     }
     while ((req = LIST_FIRST(&tp->reqs)) != NULL)
         ofi_reject(&tp->base, req);
-    fi_close(&tp->pep->fid);
+    while (tp->listening > 0)
+        fi_close(&tp->rail[--tp->listening].pep->fid);
 }
 
 static void ofi_close(struct tp *base)
@@ -149,8 +165,8 @@ static void ofi_close(struct tp *base)
         close(tp->room_fd);
     if (tp->epoll_fd >= 0)
         close(tp->epoll_fd);
-    if (tp->info)
-        fabric_calls.freeinfo(tp->info);
+    for (int i = 0; i < tp->rails; i++)
+        fabric_calls.freeinfo(tp->rail[i].info);
     free(tp);
 }
 
@@ -162,7 +178,7 @@ static keel_status ofi_open(const struct tp_config *config, struct tp **out)
     if (!tp)
         return KEEL_ERR_NOMEM;
     tp->base.table = &tp_ofi;
-    tp->epoll_fd = tp->room_fd = tp->listen_fd = tp->spare_fd = -1;
+    tp->epoll_fd = tp->room_fd = tp->spare_fd = -1;
     TAILQ_INIT(&tp->eps);
     TAILQ_INIT(&tp->waiting);
     TAILQ_INIT(&tp->ending);
@@ -176,13 +192,13 @@ static keel_status ofi_open(const struct tp_config *config, struct tp **out)
                      : config->recv_depth > 0 ? config->recv_depth
                                               : OFI_RECV_DEPTH;
     tp->rbuf_bytes = tp->rdma ? RDMA_FRAME : TP_BULK_MAX;
-    tp->info = find_provider(config);
-    int rc = tp->info ? open_queues(tp) : 0;
-    if (!rc && tp->info && tp->rdma)
+    bool found = find_rails(tp, config);
+    int rc = found ? open_queues(tp) : 0;
+    if (!rc && found && tp->rdma)
         rc = rdma_open(tp, config->connections);
     if (rc)
-        complain(config, rc);
-    if (!tp->info || rc) {
+        complain(config, config->host, rc);
+    if (!found || rc) {
         ofi_close(&tp->base);
         return rc ? refusal_note(-rc) : KEEL_ERR_SYSTEM;
     }

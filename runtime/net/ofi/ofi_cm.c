@@ -147,7 +147,8 @@ keel_status ofi_connect(struct tp *base, const struct tp_addr *to, const void *h
                         struct tp_ep **out)
 {
     struct ofi_tp *tp = ofi_tp_of(base);
-    if (len > TP_HELLO_MAX || to->len != tp->info->src_addrlen || to->len > sizeof(struct sockaddr_in6))
+    if (len > TP_HELLO_MAX || to->rail >= tp->rails || to->len != tp->rail[to->rail].info->src_addrlen ||
+        to->len > sizeof(struct sockaddr_in6))
         return KEEL_ERR_ARG;
     struct ofi_ep *ep = ofi_ep_new(tp, user, EP_CONNECTING);
     if (!ep)
@@ -157,7 +158,7 @@ keel_status ofi_connect(struct tp *base, const struct tp_addr *to, const void *h
         *out = &ep->base;
         return rdma_connect(ep, hello, len);
     }
-    int rc = ofi_ep_open(ep, tp->info);
+    int rc = ofi_ep_open(ep, tp->rail[to->rail].info);
     if (rc) {
         log_warn_some("transport: cannot open an endpoint: %s", fabric_calls.strerror(-rc));
         ofi_ep_discard(ep);
@@ -180,27 +181,29 @@ keel_status ofi_connect(struct tp *base, const struct tp_addr *to, const void *h
 keel_status ofi_listen(struct tp *base, struct tp_addr *out)
 {
     struct ofi_tp *tp = ofi_tp_of(base);
-    if (tp->pep)
+    if (tp->listening == tp->rails)
         return KEEL_ERR_STATE;
+    struct ofi_rail *rail = &tp->rail[tp->listening];
     size_t len = sizeof(out->bytes);
-    int rc = fi_passive_ep(tp->fabric, tp->info, &tp->pep, tp);
+    int rc = fi_passive_ep(tp->fabric, rail->info, &rail->pep, tp);
     if (!rc)
-        rc = fi_pep_bind(tp->pep, &tp->eq->fid, 0);
+        rc = fi_pep_bind(rail->pep, &tp->eq->fid, 0);
     if (!rc)
-        rc = fi_listen(tp->pep);
+        rc = fi_listen(rail->pep);
     if (!rc)
-        rc = fi_getname(&tp->pep->fid, out->bytes, &len);
+        rc = fi_getname(&rail->pep->fid, out->bytes, &len);
     if (rc) {
         log_warn("transport: cannot listen: %s", fabric_calls.strerror(-rc));
-        if (tp->pep)
-            fi_close(&tp->pep->fid);
-        tp->pep = NULL;
+        if (rail->pep)
+            fi_close(&rail->pep->fid);
+        rail->pep = NULL;
         return refusal_note(-rc);
     }
-    out->len = (uint32_t)len;
-    memcpy(&tp->listen_addr, out->bytes, len < sizeof(tp->listen_addr) ? len : sizeof(tp->listen_addr));
+    out->len = (uint16_t)len;
+    out->rail = (uint16_t)tp->listening++;
+    memcpy(&rail->listen_addr, out->bytes, len < sizeof(rail->listen_addr) ? len : sizeof(rail->listen_addr));
     if (!tp->rdma)
-        ofi_sock_setup_listener(tp);
+        ofi_sock_setup_listener(tp, rail);
     return KEEL_OK;
 }
 
@@ -244,7 +247,7 @@ void ofi_reject(struct tp *base, struct tp_connreq *req)
         rdma_reject(tp, req);
         return;
     }
-    fi_reject(tp->pep, req->info->handle, REJECTED, sizeof(REJECTED));
+    fi_reject(req->pep, req->info->handle, REJECTED, sizeof(REJECTED));
     LIST_REMOVE(req, link);
     fabric_calls.freeinfo(req->info);
     free(req);
@@ -314,17 +317,19 @@ void ofi_cm_tell(struct ofi_tp *tp, struct cm_event *entry, struct tp_event even
 
 static void on_connreq(struct ofi_tp *tp, const struct fi_eq_cm_entry *cm, size_t data_len)
 {
+    struct fid_pep *pep = container_of(cm->fid, struct fid_pep, fid);
     struct ofi_hello hello = {0};
     if (data_len == sizeof(hello))
         memcpy(&hello, cm->data, sizeof(hello));
     bool good = data_len == sizeof(hello) && hello.len <= TP_HELLO_MAX;
     struct tp_connreq *req = good ? calloc(1, sizeof(*req)) : NULL;
     if (!req) {
-        fi_reject(tp->pep, cm->info->handle, REJECTED, sizeof(REJECTED));
+        fi_reject(pep, cm->info->handle, REJECTED, sizeof(REJECTED));
         fabric_calls.freeinfo(cm->info);
         return;
     }
     req->info = cm->info;
+    req->pep = pep;
     req->len = hello.len;
     memcpy(req->hello, hello.bytes, hello.len);
     LIST_INSERT_HEAD(&tp->reqs, req, link);
@@ -425,6 +430,6 @@ void ofi_eq_drain(struct ofi_tp *tp)
     tp->eq_due |= rounds == EQ_ROUNDS;
     if (tp->rdma)
         rdma_guard(tp);
-    else if (tp->pep)
+    else if (tp->listening)
         ofi_sock_guard(tp, rounds == EQ_ROUNDS ? GUARD_NOW : GUARD_IF_DUE); /* many: a flood */
 }

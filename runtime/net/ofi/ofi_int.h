@@ -148,7 +148,8 @@ TAILQ_HEAD(ep_list, ofi_ep);
 struct tp_connreq {
     LIST_ENTRY(tp_connreq) link;
     struct fi_info *info;
-    struct ofi_ep *ep; /* RDMA: instead */
+    struct fid_pep *pep; /* that it has come to */
+    struct ofi_ep *ep;   /* RDMA: instead */
     struct cm_event told;
     size_t len;
     uint8_t hello[TP_HELLO_MAX];
@@ -188,22 +189,30 @@ struct guard {
     int here[GUARD_MAX]; /* while some are dropped: connections of the same host, -1: dropped */
 };
 
+/* One of the addresses of this node: its listener, if it listens there. */
+struct ofi_rail {
+    struct fi_info *info;
+    struct fid_pep *pep;
+    struct sockaddr_in6 listen_addr;
+    bool whole_hellos; /* the listener's sockets are readable when their hello is whole */
+    int listen_fd;     /* the provider's; -1: not there */
+};
+
 struct ofi_tp {
     struct tp base;
-    struct fi_info *info;
+    struct ofi_rail rail[TP_RAILS_MAX];
+    int rails, listening; /* how many there are, and on how many of them it listens */
+    struct fi_info *info; /* of the first */
     struct fid_fabric *fabric;
     struct fid_domain *domain;
     struct fid_eq *eq;
     struct fid_cq *cq;
-    struct fid_pep *pep;
-    struct sockaddr_in6 listen_addr;
-    bool whole_hellos; /* the listener's sockets are readable when their hello is whole */
-    bool rdma;         /* the provider is verbs */
-    bool muted;        /* tcp: the provider's own wake-up is not heard */
+    bool rdma;  /* the provider is verbs */
+    bool muted; /* tcp: the provider's own wake-up is not heard */
     int eq_fd, cq_fd, epoll_fd;
-    int room_fd;             /* tcp: says that a socket that was full has room; each time once */
-    int listen_fd, spare_fd; /* the provider's; given up to take what it has no descriptor for. -1: not there */
-    unsigned idle_arms;      /* in a row, without an event between them */
+    int room_fd;        /* tcp: says that a socket that was full has room; each time once */
+    int spare_fd;       /* given up to take what the provider has no descriptor for; -1: not there */
+    unsigned idle_arms; /* in a row, without an event between them */
     int recv_depth;
     size_t inject_max;
     uint32_t polls;
@@ -288,7 +297,7 @@ void ofi_ep_discard(struct ofi_ep *ep);
 void ofi_cm_tell(struct ofi_tp *tp, struct cm_event *entry, struct tp_event event);
 
 /* ofi_sock.c */
-void ofi_sock_setup_listener(struct ofi_tp *tp);
+void ofi_sock_setup_listener(struct ofi_tp *tp, struct ofi_rail *rail);
 void ofi_sock_mute(struct ofi_tp *tp);
 void ofi_sock_drop_unacceptable(struct ofi_tp *tp);
 void ofi_sock_setup_connecting(struct ofi_ep *ep);

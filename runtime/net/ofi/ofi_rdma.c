@@ -324,7 +324,7 @@ void rdma_on_connreq(struct ofi_tp *tp, struct fi_info *info)
 {
     struct ofi_ep *ep = tp->hidden < HIDDEN_MAX ? ofi_ep_new(tp, NULL, EP_ACCEPTING) : NULL;
     if (!ep) {
-        fi_reject(tp->pep, info->handle, NULL, 0);
+        fi_reject(tp->rail[0].pep, info->handle, NULL, 0);
         fabric_calls.freeinfo(info);
         return;
     }
@@ -338,7 +338,7 @@ void rdma_on_connreq(struct ofi_tp *tp, struct fi_info *info)
     if (rc) {
         log_warn("transport: cannot accept a connection: %s", fabric_calls.strerror(-rc));
         if (!ep->fid)
-            fi_reject(tp->pep, info->handle, NULL, 0);
+            fi_reject(tp->rail[0].pep, info->handle, NULL, 0);
         ofi_ep_discard(ep);
     } else {
         ep->hidden = true;

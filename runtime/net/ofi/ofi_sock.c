@@ -116,10 +116,10 @@ void ofi_sock_forget_room(const struct ofi_tp *tp)
 
 static bool visit_listener(int fd, void *arg)
 {
-    struct ofi_tp *tp = arg;
+    struct ofi_rail *rail = arg;
     int listening = 0;
     socklen_t len = sizeof(listening);
-    if (!local_is(fd, &tp->listen_addr) || getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &len) || !listening)
+    if (!local_is(fd, &rail->listen_addr) || getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &len) || !listening)
         return false;
     sock_set_options(fd);
     /* The provider reads a hello with blocking calls: a header without its body would stop the whole process, for a
@@ -128,24 +128,25 @@ static bool visit_listener(int fd, void *arg)
     const int whole = OFI_CONNECT_HEADER + OFI_CONNECT_DATA;
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait));
     setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &whole, sizeof(whole));
-    tp->listen_fd = fd;
+    rail->listen_fd = fd;
     return true;
 }
 
-void ofi_sock_setup_listener(struct ofi_tp *tp)
+void ofi_sock_setup_listener(struct ofi_tp *tp, struct ofi_rail *rail)
 {
-    tp->whole_hellos = sockets_of_epoll(tp->eq_fd, visit_listener, tp);
-    tp->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    if (!tp->whole_hellos)
+    rail->whole_hellos = sockets_of_epoll(tp->eq_fd, visit_listener, rail);
+    if (tp->spare_fd < 0)
+        tp->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (!rail->whole_hellos)
         log_info("transport: the listening socket was not found; silent connections are noticed late");
 }
 
 /* A connection for which the provider has no descriptor would wake us for ever: it is taken and closed. Who made it
  * tries again. */
-void ofi_sock_drop_unacceptable(struct ofi_tp *tp)
+static void drop_unacceptable(struct ofi_tp *tp, int listen_fd)
 {
-    struct pollfd waits = {.fd = tp->listen_fd, .events = POLLIN};
-    if (tp->listen_fd < 0 || tp->spare_fd < 0 || poll(&waits, 1, 0) <= 0)
+    struct pollfd waits = {.fd = listen_fd, .events = POLLIN};
+    if (listen_fd < 0 || tp->spare_fd < 0 || poll(&waits, 1, 0) <= 0)
         return;
     int more = dup(tp->spare_fd);
     if (more >= 0) { /* there is one */
@@ -153,10 +154,16 @@ void ofi_sock_drop_unacceptable(struct ofi_tp *tp)
         return;
     }
     close(tp->spare_fd);
-    int fd = accept4(tp->listen_fd, NULL, NULL, SOCK_CLOEXEC);
+    int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC);
     if (fd >= 0)
         close(fd);
     tp->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+void ofi_sock_drop_unacceptable(struct ofi_tp *tp)
+{
+    for (int i = 0; i < tp->listening; i++)
+        drop_unacceptable(tp, tp->rail[i].listen_fd);
 }
 
 /* ---- one connection ---- */
@@ -196,14 +203,17 @@ void ofi_sock_setup_connecting(struct ofi_ep *ep)
 bool ofi_sock_setup_accepted(struct ofi_ep *ep, const struct sockaddr_in6 *peer)
 {
     struct ofi_tp *tp = ofi_tp_of_ep(ep);
-    struct wanted want = {.local = tp->listen_addr, .peer = *peer, .fd = -1};
     const int first = 1;
-    if (!tp->whole_hellos)
-        return true;
-    if (!sockets_of_epoll(tp->eq_fd, visit_both, &want))
-        return false;
-    watch(ep, want.fd);
-    return setsockopt(want.fd, SOL_SOCKET, SO_RCVLOWAT, &first, sizeof(first)) == 0;
+    bool unknown = false;
+    for (int i = 0; i < tp->listening; i++) {
+        struct wanted want = {.local = tp->rail[i].listen_addr, .peer = *peer, .fd = -1};
+        unknown |= !tp->rail[i].whole_hellos;
+        if (!tp->rail[i].whole_hellos || !sockets_of_epoll(tp->eq_fd, visit_both, &want))
+            continue;
+        watch(ep, want.fd);
+        return setsockopt(want.fd, SOL_SOCKET, SO_RCVLOWAT, &first, sizeof(first)) == 0;
+    }
+    return unknown;
 }
 
 /* -1: not found */
@@ -251,7 +261,10 @@ static bool visit_incoming(int fd, void *arg)
 {
     struct sweep *sweep = arg;
     struct sockaddr_in6 peer;
-    if (!local_is(fd, &sweep->tp->listen_addr) || !peer_of(fd, &peer))
+    bool ours = false;
+    for (int i = 0; i < sweep->tp->listening; i++)
+        ours |= local_is(fd, &sweep->tp->rail[i].listen_addr);
+    if (!ours || !peer_of(fd, &peer))
         return false;
     uint64_t since = sweep->now;
     const struct guard *old = &sweep->tp->guard;

@@ -21,7 +21,8 @@ static void stream_close(struct tp *base)
     while (!TAILQ_EMPTY(&tp->eps))
         stream_ep_destroy(&TAILQ_FIRST(&tp->eps)->base);
     stream_recycle(tp);
-    stream_fd_close(tp, &tp->listen_fd);
+    while (tp->listening > 0)
+        stream_fd_close(tp, &tp->listen_fd[--tp->listening]);
     int fds[] = {tp->spare_fd, tp->epoll_fd};
     for (size_t i = 0; i < sizeof fds / sizeof *fds; i++)
         if (fds[i] >= 0)
@@ -33,25 +34,34 @@ static void stream_close(struct tp *base)
     free(tp);
 }
 
-static keel_status stream_open(const struct tp_config *config, struct tp **out)
+static bool read_host(struct stream_tp *tp, int rail, const char *host)
 {
     struct addrinfo hints = {.ai_flags = AI_NUMERICHOST, .ai_socktype = SOCK_STREAM}, *found = NULL;
-    if (!config->host || getaddrinfo(config->host, NULL, &hints, &found) != 0 ||
-        found->ai_addrlen > sizeof(struct sockaddr_in6)) {
-        log_error("transport: %s is not an address", config->host ? config->host : "nothing");
-        if (found)
-            freeaddrinfo(found);
-        return KEEL_ERR_ARG;
-    }
-    struct stream_tp *tp = calloc(1, sizeof *tp);
-    if (tp) {
-        *tp = (struct stream_tp){.base.table = &tp_stream, .what = IS_LISTENER, .listen_fd = -1, .spare_fd = -1};
-        memcpy(&tp->host, found->ai_addr, found->ai_addrlen);
+    bool good = host && getaddrinfo(host, NULL, &hints, &found) == 0 &&
+                found->ai_addrlen <= sizeof(struct sockaddr_in6) && (rail == 0 || found->ai_addrlen == tp->host_len);
+    if (good) {
+        memcpy(&tp->host[rail], found->ai_addr, found->ai_addrlen);
         tp->host_len = found->ai_addrlen;
+    } else {
+        log_error("transport: %s is not an address, or not of the family of the others", host ? host : "nothing");
     }
-    freeaddrinfo(found);
+    if (found)
+        freeaddrinfo(found);
+    return good;
+}
+
+static keel_status stream_open(const struct tp_config *config, struct tp **out)
+{
+    struct stream_tp *tp = calloc(1, sizeof *tp);
     if (!tp)
         return KEEL_ERR_NOMEM;
+    *tp = (struct stream_tp){
+        .base.table = &tp_stream, .what = IS_LISTENER, .rails = tp_config_rails(config), .spare_fd = -1};
+    for (int i = 0; i < tp->rails; i++)
+        if (!read_host(tp, i, i ? config->more[i - 1] : config->host)) {
+            free(tp);
+            return KEEL_ERR_ARG;
+        }
     TAILQ_INIT(&tp->eps);
     TAILQ_INIT(&tp->ready);
     TAILQ_INIT(&tp->looked);
@@ -119,8 +129,9 @@ static int on_epoll(struct stream_tp *tp, const struct epoll_event *event, struc
     enum what *what = event->data.ptr; /* a member of its owner */
     switch (*what) {
     case IS_LISTENER:
-        for (int i = 0; i < ACCEPTS_AT_ONCE && stream_accept_one(tp); i++)
-            ;
+        for (int l = 0; l < tp->listening; l++)
+            for (int i = 0; i < ACCEPTS_AT_ONCE && stream_accept_one(tp, tp->listen_fd[l]); i++)
+                ;
         return 0;
     case IS_REQUEST:
         stream_on_request(tp, (struct tp_connreq *)what);

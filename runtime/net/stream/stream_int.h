@@ -96,9 +96,11 @@ struct stream_tp {
     struct tp base;
     struct room room;
     enum what what;
-    struct sockaddr_in6 host; /* or sockaddr_in */
-    socklen_t host_len;
-    int epoll_fd, listen_fd;
+    struct sockaddr_in6 host[TP_RAILS_MAX]; /* or sockaddr_in */
+    socklen_t host_len;                     /* of each */
+    int rails, listening;                   /* how many there are, and on how many of them it listens */
+    int listen_fd[TP_RAILS_MAX];
+    int epoll_fd;
     int spare_fd; /* given up for a moment when no descriptor is left */
     uint64_t guard_ns;
     int strangers; /* requests of whom the caller does not know */
@@ -148,7 +150,7 @@ void stream_on_verdict(struct stream_ep *ep);
 keel_status stream_listen(struct tp *base, struct tp_addr *out);
 void stream_request_free(struct stream_tp *tp, struct tp_connreq *req);
 void stream_drop_late(struct stream_tp *tp);
-bool stream_accept_one(struct stream_tp *tp);
+bool stream_accept_one(struct stream_tp *tp, int listen_fd);
 void stream_on_request(struct stream_tp *tp, struct tp_connreq *req);
 keel_status stream_accept(struct tp *base, struct tp_connreq *req, void *user, struct tp_ep **out);
 void stream_reject(struct tp *base, struct tp_connreq *req);

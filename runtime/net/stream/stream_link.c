@@ -34,13 +34,13 @@ static keel_status ep_new(struct stream_tp *tp, void *user, int fd, enum ep_stat
     return KEEL_OK;
 }
 
-static int socket_open(const struct stream_tp *tp, bool connecting)
+static int socket_open(const struct stream_tp *tp, int rail, bool connecting)
 {
     const int on = 1;
-    int fd = socket(tp->host.sin6_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int fd = socket(tp->host[rail].sin6_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return -1;
-    struct sockaddr_in6 any_port = tp->host;
+    struct sockaddr_in6 any_port = tp->host[rail];
     any_port.sin6_port = 0;
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     if (connecting)
@@ -68,10 +68,10 @@ keel_status stream_connect(struct tp *base, const struct tp_addr *to, const void
 {
     struct stream_tp *tp = (struct stream_tp *)base;
     struct stream_ep *ep;
-    if (len > TP_CONNECT_MAX || to->len != tp->host_len)
+    if (len > TP_CONNECT_MAX || to->len != tp->host_len || to->rail >= tp->rails)
         return KEEL_ERR_ARG;
     struct output *o = tp->room.hello ? tp->room.hello : malloc(sizeof *o + TP_CONNECT_MAX);
-    int fd = socket_open(tp, true);
+    int fd = socket_open(tp, to->rail, true);
     keel_status status = !o ? KEEL_ERR_NOMEM : fd < 0 ? refusal_note(errno) : ep_new(tp, user, fd, EP_CONNECTING, &ep);
     tp->room.hello = status == KEEL_OK ? NULL : o;
     if (status != KEEL_OK) {
@@ -136,9 +136,9 @@ keel_status stream_listen(struct tp *base, struct tp_addr *out)
 {
     struct stream_tp *tp = (struct stream_tp *)base;
     socklen_t len = sizeof out->bytes;
-    if (tp->listen_fd >= 0)
+    if (tp->listening == tp->rails)
         return KEEL_ERR_STATE;
-    int fd = socket_open(tp, false);
+    int fd = socket_open(tp, tp->listening, false);
     if (fd < 0 || listen(fd, BACKLOG) || getsockname(fd, (struct sockaddr *)out->bytes, &len) ||
         !stream_watch(tp, fd, EPOLLIN, &tp->what, EPOLL_CTL_ADD)) {
         keel_status status = refusal_note(errno);
@@ -147,8 +147,9 @@ keel_status stream_listen(struct tp *base, struct tp_addr *out)
             close(fd);
         return status;
     }
-    out->len = len;
-    tp->listen_fd = fd;
+    out->len = (uint16_t)len;
+    out->rail = (uint16_t)tp->listening;
+    tp->listen_fd[tp->listening++] = fd;
     return KEEL_OK;
 }
 
@@ -204,7 +205,7 @@ void stream_drop_late(struct stream_tp *tp)
     }
 }
 
-bool stream_accept_one(struct stream_tp *tp)
+bool stream_accept_one(struct stream_tp *tp, int listen_fd)
 {
     const int on = 1;
     struct tp_connreq *req = tp->room.req ? tp->room.req : malloc(sizeof *req);
@@ -213,14 +214,14 @@ bool stream_accept_one(struct stream_tp *tp)
     if (!req)
         return false;
     *req = (struct tp_connreq){.what = IS_REQUEST, .since_ns = clock_now_ns()};
-    req->fd = accept4(tp->listen_fd, (struct sockaddr *)&req->peer, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    req->fd = accept4(listen_fd, (struct sockaddr *)&req->peer, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (req->fd < 0) {
         bool full = errno == EMFILE || errno == ENFILE;
         if (!full || tp->spare_fd < 0)
             return false;
         close(tp->spare_fd); /* one less may wait: else the listener would wake us for ever */
         tp->spare_fd = -1;
-        int fd = accept4(tp->listen_fd, NULL, NULL, SOCK_CLOEXEC);
+        int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC);
         if (fd >= 0)
             close(fd);
         stream_spare_open(tp);

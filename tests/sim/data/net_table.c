@@ -36,10 +36,11 @@ static void sim_close(struct tp *base)
 static keel_status sim_listen(struct tp *base, struct tp_addr *out)
 {
     struct sim_tp *tp = tp_of(base);
+    bool did = tp->listening;
     tp->listening = true;
     *out = (struct tp_addr){.len = sizeof tp->id};
     memcpy(out->bytes, &tp->id, sizeof tp->id);
-    return KEEL_OK;
+    return did ? KEEL_ERR_STATE : KEEL_OK; /* and where it listens is told all the same */
 }
 
 static keel_status sim_connect(struct tp *base, const struct tp_addr *to, const void *hello, size_t len, void *user,

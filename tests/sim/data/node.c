@@ -433,11 +433,11 @@ void node_start(struct node *n)
     struct world *w = n->w;
     const struct setup *s = &w->setup;
     for (int m = 0; m < w->members; m++) {
-        struct tp_addr addr;
+        struct tp_addrs addrs = {.n = 1};
         if (!w->node[m].page)
             continue; /* it has not come yet */
-        w->node[m].net->table->listen(w->node[m].net, &addr);
-        agent_address(&n->agent, m, &addr, 1000 + (uint64_t)m);
+        w->node[m].net->table->listen(w->node[m].net, &addrs.of[0]);
+        agent_address(&n->agent, m, &addrs, 1000 + (uint64_t)m);
     }
     helper_start(n);
     int most = 0;
@@ -459,7 +459,7 @@ static void comes(void *arg, uint64_t unused)
     (void)unused;
     struct node *n = arg;
     struct world *w = n->w;
-    struct tp_addr addr;
+    struct tp_addrs addrs = {.n = 1};
     if (w->model->view.next_id < n->id) { /* one before it has not been born yet: its id is not the next */
         if (!w->healing)
             sched_at(&w->sched, w->sched.now + 2 * MS, comes, n, 0);
@@ -468,10 +468,10 @@ static void comes(void *arg, uint64_t unused)
     world_say(w, "node %d comes", n->id);
     node_init(w, n->id);
     n->dead = false;
-    n->net->table->listen(n->net, &addr);
+    n->net->table->listen(n->net, &addrs.of[0]);
     for (int m = 0; m < w->members && !w->failed; m++)
         if (m != n->id && !w->node[m].dead)
-            agent_address(&w->node[m].agent, n->id, &addr, 1000 + (uint64_t)n->id);
+            agent_address(&w->node[m].agent, n->id, &addrs, 1000 + (uint64_t)n->id);
     node_start(n);
 }
 

@@ -196,7 +196,8 @@ void world_open(int nodes, int spares, enum view_policy policy)
         open_node(i, policy);
     for (int i = 0; i < nodes + spares; i++)
         for (int k = 0; k < nodes + spares; k++)
-            agent_address(&w.node[i].agent, k, &w.node[k].addr, w.node[k].agent.incarnation);
+            agent_address(&w.node[i].agent, k, &(struct tp_addrs){.n = 1, .of = {w.node[k].addr}},
+                          w.node[k].agent.incarnation);
     for (int i = 0; i < w.ranks; i++) {
         struct tp_config tp = {.host = "rank"};
         w.rank[i].rank = (uint32_t)i;
@@ -339,8 +340,9 @@ int world_join(void)
     struct agent *a = &w.node[node].agent;
     open_node(node, w.policy);
     for (int i = 0; i <= node; i++) {
-        agent_address(a, i, &w.node[i].addr, 100 + (uint64_t)i);
-        agent_address(&w.node[i].agent, node, &w.node[node].addr, 100 + (uint64_t)node);
+        agent_address(a, i, &(struct tp_addrs){.n = 1, .of = {w.node[i].addr}}, 100 + (uint64_t)i);
+        agent_address(&w.node[i].agent, node, &(struct tp_addrs){.n = 1, .of = {w.node[node].addr}},
+                      100 + (uint64_t)node);
     }
     struct view_event born = {.type = VIEW_NODE_BORN, .a = (uint32_t)node, .b = 100 + (uint32_t)node};
     for (uint64_t e = 1; e <= w.epoch; e++)

@@ -211,7 +211,7 @@ static inline void start(int r)
     assert_int_equal(client_init(&k->c, &env, &welcome, page, &k->intents, k->net, k->shm), KEEL_OK);
     k->c.env.user = k;
     struct tp_ep *own;
-    assert_int_equal(k->shm->table->connect(k->shm, &page_node(page, r)->addr, &hello, sizeof hello,
+    assert_int_equal(k->shm->table->connect(k->shm, &page_node(page, r)->addrs.of[0], &hello, sizeof hello,
                                             client_own_connection(&k->c), &own),
                      KEEL_OK);
     struct tp_event e[4];
@@ -236,7 +236,7 @@ static inline int set_up(void **state)
     assert_int_equal(agents->table->listen(agents, &addr), KEEL_OK);
     for (int r = 0; r < RANKS; r++) {
         page_node(page, r)->alive = 1;
-        page_node(page, r)->addr = addr;
+        page_node(page, r)->addrs = addrs_one(&addr);
         page_rank(page, r)->where = (uint64_t)r << 32;
         page_rank(page, r)->slot = (uint32_t)r;
         page_rank(page, r)->life = 1;

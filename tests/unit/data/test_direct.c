@@ -279,7 +279,7 @@ static keel_status ask(const struct hello *h)
     struct tp_ep *ep;
     struct tp_event e = {.type = TP_DONE};
     assert_int_equal(tp_mem.open(&config, &tp), KEEL_OK);
-    assert_int_equal(tp->table->connect(tp, &rank[0].c.direct.here, h, sizeof *h, NULL, &ep), KEEL_OK);
+    assert_int_equal(tp->table->connect(tp, &rank[0].c.direct.here.of[0], h, sizeof *h, NULL, &ep), KEEL_OK);
     for (int i = 0; i < 100 && e.type == TP_DONE; i++) {
         turn();
         (void)tp_poll(tp, &e, 1);

@@ -82,7 +82,7 @@ static int setup(void **state)
             return -1;
     }
     for (int i = 0; i < NODES; i++)
-        peer_address(&end[i].peers, 1 - i, 11 - (uint64_t)i, &end[1 - i].addr);
+        peer_address(&end[i].peers, 1 - i, 11 - (uint64_t)i, &(struct tp_addrs){.n = 1, .of = {end[1 - i].addr}});
     return 0;
 }
 
@@ -343,7 +343,7 @@ static void test_peer_that_does_not_accept_yet_gets_all_later(void **state)
 static void test_peer_that_nobody_listens_for_is_told_as_refused(void **state)
 {
     (void)state;
-    struct tp_addr nowhere = {.len = sizeof(uint64_t), .bytes = {0xff, 0xff, 0xff}};
+    struct tp_addrs nowhere = {.n = 1, .of = {{.len = sizeof(uint64_t), .bytes = {0xff, 0xff, 0xff}}}};
     peer_address(&end[0].peers, 1, 11, &nowhere);
     assert_int_equal(send_next(0, 8), PEER_SENT);
     pump();
@@ -389,6 +389,95 @@ static void test_peer_random_breaks_lose_and_repeat_nothing(void **state)
     pump();
     assert_true(sent[0] > 100 && sent[1] > 100);
     assert_all_arrived();
+}
+
+/* ---- rails ---- */
+
+/* Agent 0's transport when the cable of its first rail is cut: what is sent there is taken and gets nowhere. */
+static bool is_cut, is_lost;
+static struct tp_table cut;
+
+static bool over_first(const struct tp_ep *ep)
+{
+    return end[0].peers.peer[1].out.ep == ep && end[0].peers.peer[1].out.key.rail == 0;
+}
+
+static keel_status cut_send(struct tp_ep *ep, const void *header, size_t hlen, const void *body, size_t len,
+                            struct tp_op *op)
+{
+    if (is_cut && over_first(ep)) {
+        is_lost = true;
+        return KEEL_OK;
+    }
+    return tp_mem.send(ep, header, hlen, body, len, op);
+}
+
+static bool cut_moved(const struct tp_ep *ep, struct tp_moved *moved)
+{
+    *moved = (struct tp_moved){.pending = is_cut && over_first(ep)};
+    return true;
+}
+
+static void open_rails(int rails)
+{
+    struct tp_config config = {.host = "peer-test", .more = {"second"}};
+    for (int i = 0; i < NODES; i++) {
+        struct tp_addrs addrs;
+        end[i].net->table->close(end[i].net);
+        assert_int_equal(tp_mem.open(&config, &end[i].net), KEEL_OK);
+        assert_int_equal(addrs_listen(end[i].net, &addrs), KEEL_OK);
+        addrs.n = (uint32_t)rails;
+        end[i].peers.ways.tp = end[i].net;
+        peer_address(&end[1 - i].peers, i, 10 + (uint64_t)i, &addrs);
+    }
+    is_cut = is_lost = false;
+    cut = tp_mem;
+    cut.send = cut_send;
+    cut.moved = cut_moved;
+    end[0].net->table = &cut;
+}
+
+static void test_peer_goes_on_over_another_rail(void **state)
+{
+    (void)state;
+    open_rails(2);
+    assert_int_equal(send_next(0, 8), PEER_SENT);
+    pump();
+    assert_all_arrived();
+    assert_int_equal(end[0].peers.peer[1].out.key.rail, 0);
+    is_cut = true;
+    uint64_t since = now;
+    assert_int_equal(send_next(0, 8), PEER_SENT);
+    assert_int_equal(send_next(0, 100), PEER_SENT);
+    for (int i = 0; end[1].received < 3 && i < 1000; i++) {
+        now += MS;
+        assert_true(end[1].received == 1 || end[0].peers.peer[1].out.key.rail == 1);
+        turn(0);
+        turn(1);
+    }
+    assert_true(is_lost);
+    assert_in_range(now - since, WAY_STUCK_NS, WAY_STUCK_NS + 60 * MS);
+    pump();
+    assert_all_arrived();
+    assert_int_equal(end[0].peers.peer[1].out.key.rail, 1);
+    assert_int_equal(end[0].broken, 0); /* nobody is suspected */
+    assert_int_equal(end[0].refused, 0);
+}
+
+static void test_peer_of_one_rail_waits_as_ever(void **state)
+{
+    (void)state;
+    open_rails(1);
+    assert_int_equal(send_next(0, 8), PEER_SENT);
+    pump();
+    is_cut = true;
+    assert_int_equal(send_next(0, 8), PEER_SENT);
+    turn(0);
+    assert_int_equal(peers_deadline(&end[0].peers), UINT64_MAX); /* no timer for what cannot be mended */
+    for (int i = 0; i < 10; i++)
+        pump();
+    assert_int_equal(end[1].received, 1);
+    assert_int_equal(end[0].peers.peer[1].out.attempts, 1);
 }
 
 /* ---- epochs ---- */
@@ -593,6 +682,8 @@ int main(void)
         TEST(test_peer_that_does_not_accept_yet_gets_all_later),
         TEST(test_peer_that_nobody_listens_for_is_told_as_refused),
         TEST(test_peer_random_breaks_lose_and_repeat_nothing),
+        TEST(test_peer_goes_on_over_another_rail),
+        TEST(test_peer_of_one_rail_waits_as_ever),
         TEST(test_peer_message_of_a_later_view_waits_for_it),
         TEST(test_peer_message_of_an_earlier_view_is_processed),
         TEST(test_peer_killed_gets_and_gives_nothing_any_more),

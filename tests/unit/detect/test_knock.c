@@ -45,7 +45,8 @@ static struct helper *helper_at(const char *host)
     h->peers[0].knock_fd = -1;
     h->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     assert_true(h->epoll_fd >= 0);
-    set_addr(&h->addr, host, 4711); /* where it listens: no knock has this port */
+    h->addrs.n = h->peers[0].addrs.n = 1;
+    set_addr(&h->addrs.of[0], host, 4711); /* where it listens: no knock has this port */
     return h;
 }
 
@@ -65,7 +66,7 @@ static void test_knock_comes_from_the_address_of_the_node(void **state)
     socklen_t len = sizeof in;
     uint16_t port;
     int fd = listener(&port);
-    set_addr(&h->peers[0].addr, "127.0.0.1", port);
+    set_addr(&h->peers[0].addrs.of[0], "127.0.0.1", port);
     knock_start(h, 0);
     assert_int_equal(h->n_knocks, 1);
     int from = accept(fd, (struct sockaddr *)&in, &len);
@@ -85,7 +86,7 @@ static void test_knock_without_its_own_address_is_none(void **state)
     uint16_t port;
     int fd = listener(&port);
     struct pollfd ready = {.fd = fd, .events = POLLIN};
-    set_addr(&h->peers[0].addr, "127.0.0.1", port);
+    set_addr(&h->peers[0].addrs.of[0], "127.0.0.1", port);
     knock_start(h, 0);
     assert_int_equal(h->n_knocks, 0);
     assert_int_equal(h->peers[0].knock_fd, -1);

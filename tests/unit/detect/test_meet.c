@@ -137,6 +137,8 @@ static void test_what_is_no_blob_is_not_taken(void **state)
     struct helper_blob bad = s.blob;
     bad.len--;
     assert_int_equal(helper_meet(s.h, MEMBERS, &bad), KEEL_ERR_ARG);
+    for (bad.len = 0; bad.len <= HELPER_BLOB_MAX + 1; bad.len++)
+        assert_int_equal(helper_meet(s.h, MEMBERS, &bad), bad.len == s.blob.len ? KEEL_OK : KEEL_ERR_ARG);
     assert_int_equal(helper_meet(s.h, IDS, &s.blob), KEEL_ERR_ARG);
     assert_int_equal(helper_meet(s.h, -1, &s.blob), KEEL_ERR_ARG);
     assert_int_equal(helper_meet(s.h, MEMBERS, &s.blob), KEEL_OK); /* and nobody takes it from the queue */

@@ -55,7 +55,7 @@ static size_t hello(void *user, const struct way *w, uint8_t *out)
 
 static const struct ways kind = {
     .tp = &tp, .first_ns = 10, .max_ns = 40, .hello = hello, .user = &seen, .tell = way_log, .whose = "node"};
-static const struct tp_addr to;
+static const struct tp_addrs to = {.n = 1, .of = {{.len = 4}}};
 
 static int setup(void **state)
 {
@@ -163,7 +163,7 @@ static void expect_said(const char *a, const char *b)
 }
 
 /* An attempt that fails with this error. */
-static void attempt_fails(struct way *w, const struct tp_addr *at, uint64_t now, int error)
+static void attempt_fails(struct way *w, const struct tp_addrs *at, uint64_t now, int error)
 {
     w->retry_at = now;
     assert_true(way_try(w, &kind, at, NULL, now));
@@ -176,9 +176,9 @@ static void test_way_that_fails_for_long_is_told_once_and_taken_back(void **stat
     (void)state;
     const uint64_t s = KEEL_NS_PER_S;
     struct way w;
-    struct tp_addr at = {.len = sizeof(struct sockaddr_in)};
+    struct tp_addrs at = {.n = 1, .of = {{.len = sizeof(struct sockaddr_in)}}};
     struct sockaddr_in in = {.sin_family = AF_INET, .sin_port = htons(7), .sin_addr.s_addr = htonl(0x0a000002)};
-    memcpy(at.bytes, &in, sizeof in);
+    memcpy(at.of[0].bytes, &in, sizeof in);
     log_to(keep_line, NULL);
     way_init(&w, &kind, way_direct(5));
     for (uint64_t t = 1; t < 4; t++)
