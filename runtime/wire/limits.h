@@ -7,7 +7,8 @@
 #include "runtime/net/transport.h"
 
 enum {
-    COPIES_MAX = 3,             /* of a part */
+    COPIES_MAX = 4,             /* of a part, with the one that is made where its slot is to go */
+    LEGS_MAX = 3,               /* copies that are whole and equal, each of which writers write */
     CLASSES = 3,                /* redundancy classes: class c keeps c + 1 copies (enum keel_redundancy) */
     NOTES_MAX = 128,            /* puts of one rank that one agent remembers as perhaps not complete (wire/note.h) */
     LANES_MAX = 128,            /* exactly-once operations that one rank has on their way (agent/dedup.h) */

@@ -49,7 +49,6 @@ struct page_route {
     _Atomic uint64_t tag;             /* bits 0-1 mode, 2-63 generation (epoch of the last change) */
     _Atomic uint64_t lost_at;         /* epoch at which the copyset's data were lost, 0: never */
     _Atomic int32_t node[COPIES_MAX]; /* the primary first, -1 behind the last */
-    uint32_t pad;
 };
 
 struct page_rank {

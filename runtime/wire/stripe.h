@@ -22,7 +22,7 @@ struct stripe {
     uint64_t skew;       /* chunks end so many bytes earlier, at words of the memory */
     int copies;
     /* [first][level]: chunks of those whose first copy is that one, in the copy that is so many places behind it */
-    uint64_t taken[COPIES_MAX][COPIES_MAX], done[COPIES_MAX][COPIES_MAX];
+    uint64_t taken[LEGS_MAX][LEGS_MAX], done[LEGS_MAX][LEGS_MAX];
 };
 
 struct stripe_piece {

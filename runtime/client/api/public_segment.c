@@ -75,7 +75,7 @@ keel_redundancy call_segment_redundancy(const keel_segment *segment)
     return segment && process_client.ready ? segment->redundancy : KEEL_REDUNDANCY_NONE;
 }
 
-static_assert((int)KEEL_COPIES_MAX == (int)COPIES_MAX, "a part has as many copies");
+static_assert((int)KEEL_COPIES_MAX == (int)LEGS_MAX, "a part has as many copies");
 
 keel_status call_segment_copies(const keel_segment *segment, int rank, int nodes[KEEL_COPIES_MAX], int *n)
 {

@@ -238,7 +238,7 @@ static bool plan(struct op *op, uint64_t now)
                             .len = op->len,
                             .redundancy = op->segment ? (unsigned)op->segment->redundancy : 0,
                             /* notes of earlier plans leave no room for new ones: the primary needs none */
-                            .always_through = op->always_through || op->held.notes >= OP_NOTES_MAX / COPIES_MAX,
+                            .always_through = op->always_through || op->held.notes >= OP_NOTES_MAX / LEGS_MAX,
                             .strong = op->strong,
                             .in_task = op->of_task.is,
                             .packed = op->packed != NULL,

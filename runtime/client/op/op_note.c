@@ -13,7 +13,7 @@ bool note_has_room(const struct op *op, int node)
     int of_leg = 0;
     for (int i = 0; i < op->held.notes; i++)
         of_leg += op->held.note[i].node == node;
-    return op->held.notes < OP_NOTES_MAX && of_leg < OP_NOTES_MAX / COPIES_MAX;
+    return op->held.notes < OP_NOTES_MAX && of_leg < OP_NOTES_MAX / LEGS_MAX;
 }
 
 /* A note at the agent of the leg for these bytes; the one that it has already, if they are sent again. */

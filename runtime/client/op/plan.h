@@ -55,7 +55,7 @@ struct plan_leg {
 struct plan {
     enum plan_way way;
     int legs;
-    struct plan_leg leg[COPIES_MAX];
+    struct plan_leg leg[LEGS_MAX];
     bool through;  /* the primary passes it on */
     bool here;     /* and the copy on this node is stored to, or loaded from */
     bool noted;    /* the agents, and this node's intent page, keep notes of it */

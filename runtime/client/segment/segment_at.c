@@ -50,7 +50,9 @@ keel_status segment_copies(const keel_segment *s, int rank, int *nodes, int *n)
             return KEEL_ERR_AGENT_GONE;
         s->client->env.yield(s->client->env.user); /* a view is being made */
     }
-    *n = route.lost ? 0 : route.copies;
+    *n = route.lost                ? 0
+         : route.copies < LEGS_MAX ? route.copies
+                                   : LEGS_MAX; /* behind these is one that is made where the slot is to go */
     for (int i = 0; i < *n; i++)
         nodes[i] = route.node[i];
     return KEEL_OK;

@@ -28,7 +28,7 @@ static struct plan plan_of(enum op_kind kind, uint64_t len, const struct route *
 
 static void assert_legs(const struct plan *p, int legs, int a, int b, int c)
 {
-    const int node[COPIES_MAX] = {a, b, c};
+    const int node[LEGS_MAX] = {a, b, c};
     assert_int_equal(p->legs, legs);
     for (int i = 0; i < legs; i++) {
         assert_int_equal(p->leg[i].node, node[i]);
@@ -334,9 +334,9 @@ static void test_plan_atomics_are_messages_to_the_primary(void **state)
 /* Take from random legs until nothing is left; a leg's pieces complete in the order in which they were taken. */
 static void cover(struct plan *p, uint64_t len, struct rng *rng)
 {
-    static uint8_t got[COPIES_MAX][(1 << 21) + 1];
-    bool flying[COPIES_MAX] = {0};
-    struct stripe_piece piece[COPIES_MAX];
+    static uint8_t got[LEGS_MAX][(1 << 21) + 1];
+    bool flying[LEGS_MAX] = {0};
+    struct stripe_piece piece[LEGS_MAX];
     uint64_t most = WIRE_BULK_MAX; /* the ring to an agent on this node takes less */
     for (int i = 0; i < p->legs; i++)
         most = p->leg[i].node == SELF ? WIRE_BODY_MAX : most;
@@ -377,7 +377,7 @@ static void test_plan_random_routes_reach_every_copy_with_every_byte_once(void *
             nodes[i] = nodes[k];
             nodes[k] = node;
         }
-        int copies = 1 + (int)rng_below(&rng, COPIES_MAX);
+        int copies = 1 + (int)rng_below(&rng, LEGS_MAX);
         struct route r = route_of((enum route_mode)(1 + rng_below(&rng, 3)), copies, nodes[0],
                                   copies > 1 ? nodes[1] : -1, copies > 2 ? nodes[2] : -1);
         enum op_kind kind = rng_below(&rng, 3) ? OP_PUT : OP_GET;

@@ -41,7 +41,7 @@ static void restore_all(struct view *v)
 static void assert_copies(const struct view *v, int slot, unsigned redundancy, int a, int b, int c)
 {
     const struct view_copyset *g = &v->copyset[copyset_of(slot, redundancy)];
-    const int node[COPIES_MAX] = {a, b, c};
+    const int node[COPIES_MAX] = {a, b, c, -1};
     for (int i = 0; i < COPIES_MAX; i++)
         assert_int_equal(i < g->copies ? g->copy[i].node : -1, node[i]);
 }

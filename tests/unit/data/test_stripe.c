@@ -17,10 +17,10 @@ enum holds { OLD, WRITING, NEW };
 /* A striped write as its copies see it. */
 struct write {
     struct stripe stripe;
-    enum holds state[COPIES_MAX][CHUNKS_MAX];
-    struct stripe_piece flight[COPIES_MAX][IN_FLIGHT_MAX]; /* oldest first */
-    int flying[COPIES_MAX];
-    uint64_t done[COPIES_MAX]; /* bytes */
+    enum holds state[LEGS_MAX][CHUNKS_MAX];
+    struct stripe_piece flight[LEGS_MAX][IN_FLIGHT_MAX]; /* oldest first */
+    int flying[LEGS_MAX];
+    uint64_t done[LEGS_MAX]; /* bytes */
 };
 
 static int chunk_of(const struct stripe *s, const struct stripe_piece *p)
@@ -144,14 +144,14 @@ static void test_stripe_edges_cover_the_write(void **state)
                             (3 << 20) - 1,
                             2 * STRIPE_CHUNK_MAX};
     for (size_t i = 0; i < sizeof len / sizeof len[0]; i++)
-        for (int copies = 2; copies <= COPIES_MAX; copies++)
+        for (int copies = 2; copies <= LEGS_MAX; copies++)
             write_striped(len[i], copies, &rng);
 }
 
 static void test_stripe_first_chunks_go_to_all_copies_at_once(void **state)
 {
     (void)state;
-    for (int copies = 2; copies <= COPIES_MAX; copies++) {
+    for (int copies = 2; copies <= LEGS_MAX; copies++) {
         struct stripe s;
         struct stripe_piece p;
         stripe_init(&s, 0, (uint64_t)copies << 19, copies);
@@ -178,7 +178,7 @@ static void test_stripe_first_chunks_go_to_all_copies_at_once(void **state)
 static void test_stripe_a_slow_copy_is_not_left_far_behind(void **state)
 {
     (void)state;
-    for (int copies = 2; copies <= COPIES_MAX; copies++) {
+    for (int copies = 2; copies <= LEGS_MAX; copies++) {
         struct stripe s;
         struct stripe_piece p;
         int taken = 0;
