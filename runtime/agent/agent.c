@@ -275,6 +275,8 @@ bool agent_step(struct agent *a)
     if (a->broken)
         return false;
     bool busy = repair_step(a);
+    if (!a->recovery.frozen && a->recovery.settled >= a->view.epoch) /* nobody reads what left in an older view */
+        busy = store_empty_some(&a->store) || busy;
     chain_step(a);
     strong_step(a);
     verify_step(a);
@@ -316,6 +318,13 @@ static keel_status store_memory_fill(void *user, void *base, int64_t handle, siz
 {
     const struct agent *a = user;
     return a->ops.memory_fill(a->ops.user, base, handle, offset, from, bytes);
+}
+
+static void store_memory_empty(void *user, void *base, int64_t handle, size_t offset, size_t bytes)
+{
+    struct agent *a = user;
+    peers_let_go(&a->peers, (char *)base + offset, bytes);
+    a->ops.memory_empty(a->ops.user, base, handle, offset, bytes);
 }
 
 static bool make_tables(struct agent *a, const struct agent_config *config)
@@ -389,7 +398,7 @@ keel_status agent_init(struct agent *a, const struct agent_config *config)
         (config->grid && !view_place(&a->view, config->grid)) || !make_tables(a, config))
         return KEEL_ERR_NOMEM;
     struct peers_ops peer_ops = {a, peer_received, peer_acked, peer_refused, peer_broken, peer_no_memory};
-    struct store_ops store_ops = {a, store_memory, store_memory_free, store_memory_fill};
+    struct store_ops store_ops = {a, store_memory, store_memory_free, store_memory_fill, store_memory_empty};
     keel_status status =
         peers_init(&a->peers, a->self, a->members, a->net, a->job, a->incarnation, a->secret, &peer_ops);
     a->peers.ways.counts = &a->counts;

@@ -99,6 +99,8 @@ struct agent_ops {
     /* Write into such memory, to which nobody else writes meanwhile and which nobody reads: what was never touched may
      * cost less this way than by storing into it. Not KEEL_OK: there is no memory behind it, and not all is written. */
     keel_status (*memory_fill)(void *user, void *base, int64_t handle, size_t offset, const void *from, size_t bytes);
+    /* The memory is not needed now: the system may have it for something else, and it reads as zeros. */
+    void (*memory_empty)(void *user, void *base, int64_t handle, size_t offset, size_t bytes);
     /* Answer a control request of a process; with CONTROL_SEG_MAP and KEEL_OK pass the handle along. */
     void (*answer)(void *user, struct proc *proc, const struct control *reply, int64_t handle);
     /* A process (one that waits, or NULL: start one) is this life of its rank from now on: ranks_welcome it. */

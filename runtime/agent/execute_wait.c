@@ -119,7 +119,7 @@ void execute_view_committed(struct agent *a, const struct view_copyset *before)
     for (struct waiter *w = a->waiters; w; w = w->next) {
         const struct view_copyset *g = &a->view.copyset[w->copyset], *old = &before[w->copyset];
         w->answered_there = false; /* the last copy may not have listened to us any more */
-        if (old->copies < 2 || a->view.alive[old->copy[1].node] || g->copy[0].node != a->self || g->copies < 2 ||
+        if (old->copies < 2 || view_copy_at(g, old->copy[1].node) >= 0 || g->copy[0].node != a->self || g->copies < 2 ||
             !g->copy[1].whole)
             continue;
         if (!w->forwarded) { /* a repetition: what it waits for was sent again just before */

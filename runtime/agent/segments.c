@@ -476,7 +476,10 @@ void segments_view_committed(struct agent *a, const struct view_copyset *before)
             if (a->segments.declined && at >= 0 && g->copy[at].whole && !s->copy[slot].base && !s->copy[slot].lost &&
                 g->lost_at != a->view.epoch && !s->starved)
                 agent_break(a, "a copy counts as whole for which there was no memory"); /* it was called so before */
-            if (at < 0)
+            int was = view_copy_at(&before[copyset], a->self);
+            if (at < 0 && was >= 0 && before[copyset].copy[was].whole)
+                store_leave(&a->store, s, slot); /* processes may have it mapped */
+            else if (at < 0)
                 store_drop(&a->store, s, slot);
             else if (g->lost_at == a->view.epoch)
                 store_mark_lost(&a->store, s, slot);

@@ -19,10 +19,30 @@ keel_status store_init(struct store *s, const struct store_ops *ops, struct tp *
     return s->bucket ? KEEL_OK : KEEL_ERR_NOMEM;
 }
 
+static size_t memory_of(const struct store *s, const struct store_segment *g, int slot)
+{
+    return layout_memory_bytes(layout_copy_bytes(g->bytes_per_rank, (uint64_t)s->slot_ranks[slot]));
+}
+
+static void empty_left(struct store *s, struct store_copy *c, size_t most)
+{
+    size_t bytes = c->left_bytes < most ? c->left_bytes : most;
+    if (!bytes)
+        return;
+    c->left_bytes -= bytes;
+    s->ops.empty(s->ops.user, c->left, c->left_handle, c->left_bytes, bytes);
+    s->leaving -= !c->left_bytes;
+}
+
 static void segment_delete(struct store *s, struct store_segment *g)
 {
-    for (int slot = 0; slot < s->slots; slot++)
+    for (int slot = 0; slot < s->slots; slot++) {
+        struct store_copy *c = &g->copy[slot];
         store_drop(s, g, slot);
+        if (c->left)
+            s->ops.free(s->ops.user, c->left, memory_of(s, g, slot), c->left_handle);
+        s->leaving -= c->left_bytes > 0;
+    }
     free(g->copy);
     free(g->announced);
     free(g);
@@ -108,14 +128,16 @@ keel_status store_make(struct store *s, struct store_segment *g, int slot, uint6
     if (c->base || c->lost)
         return KEEL_OK;
     size_t bytes = layout_copy_bytes(g->bytes_per_rank, (uint64_t)s->slot_ranks[slot]);
-    void *base;
-    int64_t handle;
-    keel_status status = s->ops.make(s->ops.user, layout_memory_bytes(bytes), &base, &handle);
+    void *base = c->left;
+    int64_t handle = c->left_handle;
+    empty_left(s, c, SIZE_MAX);
+    keel_status status = base ? KEEL_OK : s->ops.make(s->ops.user, layout_memory_bytes(bytes), &base, &handle);
     if (status != KEEL_OK)
         return status;
     status = s->net->table->reg(s->net, base, bytes, wire_key(g->seg, slot, generation));
     if (status != KEEL_OK) {
-        s->ops.free(s->ops.user, base, layout_memory_bytes(bytes), handle);
+        if (!c->left)
+            s->ops.free(s->ops.user, base, layout_memory_bytes(bytes), handle);
         return status;
     }
     *c = (struct store_copy){.base = base, .bytes = bytes, .handle = handle, .generation = generation};
@@ -140,6 +162,32 @@ keel_status store_fill(struct store *s, const struct store_copy *c, uint64_t off
     return s->ops.fill(s->ops.user, c->base, c->handle, offset, from, bytes);
 }
 
+void store_leave(struct store *s, struct store_segment *g, int slot)
+{
+    struct store_copy *c = &g->copy[slot];
+    if (!c->base) {
+        store_drop(s, g, slot);
+        return;
+    }
+    s->net->table->unreg(s->net, wire_key(g->seg, slot, c->generation));
+    *c = (struct store_copy){.left = c->base, .left_handle = c->handle, .left_bytes = memory_of(s, g, slot)};
+    s->leaving++;
+}
+
+bool store_empty_some(struct store *s)
+{
+    enum { SOME = 4 * 1024 * 1024 }; /* takes less time than a block that is filled */
+    if (!s->leaving)
+        return false;
+    for (struct store_segment *g = s->first; g; g = g->next)
+        for (int slot = 0; slot < s->slots; slot++)
+            if (g->copy[slot].left_bytes) {
+                empty_left(s, &g->copy[slot], SOME);
+                return true;
+            }
+    return false;
+}
+
 void store_mark_lost(struct store *s, struct store_segment *g, int slot)
 {
     store_drop(s, g, slot);
@@ -153,7 +201,7 @@ void store_drop(struct store *s, struct store_segment *g, int slot)
         s->net->table->unreg(s->net, wire_key(g->seg, slot, c->generation));
         s->ops.free(s->ops.user, c->base, layout_memory_bytes(c->bytes), c->handle);
     }
-    *c = (struct store_copy){0};
+    *c = (struct store_copy){.left = c->left, .left_handle = c->left_handle, .left_bytes = c->left_bytes};
 }
 
 void store_free(struct store *s, uint32_t seg)

@@ -18,6 +18,11 @@ struct store_copy {
     uint64_t generation; /* under which it is registered */
     bool lost;           /* no memory: the data died with another node */
     bool shared;         /* ranks of this node add to it by the processor's atomics, or may have */
+    /* Of a copy that went to another node: processes of this one have its memory mapped, so the next copy that comes
+     * here has the same. */
+    uint8_t *left;
+    int64_t left_handle;
+    size_t left_bytes; /* so much of it, from its begin on, is still to be given back to the system */
 };
 
 struct store_segment {
@@ -38,6 +43,8 @@ struct store_ops {
     keel_status (*make)(void *user, size_t bytes, void **base, int64_t *handle);
     void (*free)(void *user, void *base, size_t bytes, int64_t handle);
     keel_status (*fill)(void *user, void *base, int64_t handle, size_t offset, const void *from, size_t bytes);
+    /* What is there is gone, and there are zeros: base + offset. */
+    void (*empty)(void *user, void *base, int64_t handle, size_t offset, size_t bytes);
 };
 
 enum { STORE_LIVING_MAX = 65536 };
@@ -49,6 +56,7 @@ struct store {
     const int *slot_ranks; /* [slots] */
     uint32_t limit;        /* every segment of all ranks from this number on is unknown here */
     uint32_t living;
+    int leaving;      /* copies that left, and whose memory is not all given back */
     uint32_t buckets; /* power of two */
     struct store_segment **bucket;
     struct store_segment *first, **tail; /* in the order of their definition */
@@ -71,6 +79,11 @@ keel_status store_rekey(struct store *s, struct store_segment *g, int slot, uint
 /* Bytes of a copy that is being made: nobody reads it yet. The range lies within the copy. Not KEEL_OK: there is no
  * memory for them. */
 keel_status store_fill(struct store *s, const struct store_copy *c, uint64_t offset, const void *from, size_t bytes);
+/* The copy is another node's now: it is not reachable any more. What is in it stays until store_empty_some: processes
+ * of this node, and nodes that are in the old view still, may be reading it. */
+void store_leave(struct store *s, struct store_segment *g, int slot);
+/* Give back some memory of copies that left; false: there is none left to give back. */
+bool store_empty_some(struct store *s);
 void store_mark_lost(struct store *s, struct store_segment *g, int slot);
 void store_drop(struct store *s, struct store_segment *g, int slot);
 /* Drop all copies and forget the segment. */

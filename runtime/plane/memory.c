@@ -1,6 +1,7 @@
 #include "runtime/plane/memory.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -122,4 +123,11 @@ keel_status memory_fill(struct memory_credit *credit, int64_t handle, size_t off
         bytes -= (size_t)n;
     }
     return KEEL_OK;
+}
+
+void memory_empty(void *user, void *base, int64_t handle, size_t offset, size_t bytes)
+{
+    (void)user;
+    if (fallocate((int)handle, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)bytes) != 0)
+        memset((char *)base + offset, 0, bytes); /* a kernel that cannot: it is kept, and is as empty */
 }

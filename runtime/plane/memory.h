@@ -17,4 +17,6 @@ void memory_free(void *user, void *base, size_t bytes, int64_t handle);
 /* Into untouched memory. KEEL_ERR_NOMEM: the kernel refuses it, or would end a process for it soon (room_bytes of
  * base/room.h). */
 keel_status memory_fill(struct memory_credit *credit, int64_t handle, size_t offset, const void *from, size_t bytes);
+/* The range reads as zeros, and takes no memory any more. */
+void memory_empty(void *user, void *base, int64_t handle, size_t offset, size_t bytes);
 #endif

@@ -160,6 +160,7 @@ static keel_status make_agent(struct plane *p, const struct grid_rule *grid)
                                      .memory_make = memory_make,
                                      .memory_free = memory_free,
                                      .memory_fill = fill,
+                                     .memory_empty = memory_empty,
                                      .answer = procs_answer,
                                      .assign = procs_assign,
                                      .release = procs_release,

@@ -108,6 +108,16 @@ static keel_status ops_memory_fill(void *user, void *base, int64_t handle, size_
     return KEEL_OK;
 }
 
+static void ops_memory_empty(void *user, void *base, int64_t handle, size_t offset, size_t bytes)
+{
+    struct node *n = user;
+    struct memory *m = memory_find(n->w, handle);
+    if (!m || m->base != base || offset > m->bytes || bytes > m->bytes - offset)
+        world_fail(n->w, "node %d empties memory that it does not have", n->id);
+    else
+        memset((char *)base + offset, 0, bytes);
+}
+
 struct memory *memory_find(struct world *w, int64_t handle)
 {
     struct memory *m = w->memory;
@@ -410,6 +420,7 @@ void node_init(struct world *w, int id)
     config.ops.memory_make = ops_memory_make;
     config.ops.memory_free = ops_memory_free;
     config.ops.memory_fill = ops_memory_fill;
+    config.ops.memory_empty = ops_memory_empty;
     config.ops.answer = ops_answer;
     config.ops.assign = ops_assign;
     config.ops.forgotten = ops_forgotten;

@@ -90,6 +90,12 @@ static keel_status on_memory_fill(void *user, void *base, int64_t handle, size_t
     return KEEL_OK;
 }
 
+static void on_memory_empty(void *user, void *base, int64_t handle, size_t offset, size_t bytes)
+{
+    (void)user, (void)handle;
+    memset((char *)base + offset, 0, bytes);
+}
+
 static void on_answer(void *user, struct proc *proc, const struct control *reply, int64_t handle)
 {
     (void)user, (void)proc, (void)handle;
@@ -156,9 +162,9 @@ static void open_node(int i, enum view_policy policy)
     assert_int_equal(tp_mem.open(&tp, &n->shm), KEEL_OK);
     assert_int_equal(tp_mem.listen(n->net, &n->addr), KEEL_OK);
     struct agent_config config = {
-        .ops = {n,        on_submit,      on_check,       on_refused,     on_broken,   on_prepared, on_fatal,
-                on_event, on_memory_make, on_memory_free, on_memory_fill, on_answer,   on_assign,   on_release,
-                on_stay,  on_forgotten,   on_look_at,     on_failed,      on_verified, NULL},
+        .ops = {n,          on_submit,      on_check,       on_refused,     on_broken,       on_prepared, on_fatal,
+                on_event,   on_memory_make, on_memory_free, on_memory_fill, on_memory_empty, on_answer,   on_assign,
+                on_release, on_stay,        on_forgotten,   on_look_at,     on_failed,       on_verified, NULL},
         .self = i,
         .nodes = w.nodes,
         .spares = w.spares,

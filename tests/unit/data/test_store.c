@@ -37,11 +37,20 @@ static void drop(void *user, void *base, size_t bytes, int64_t handle)
     made--;
 }
 
+static size_t emptied;
+
+static void empty(void *user, void *base, int64_t handle, size_t offset, size_t bytes)
+{
+    (void)user, (void)handle;
+    memset((char *)base + offset, 0, bytes);
+    emptied += bytes;
+}
+
 static int setup(void **state)
 {
     (void)state;
     struct tp_config config = {.host = "store-test"};
-    struct store_ops ops = {.make = make, .free = drop};
+    struct store_ops ops = {.make = make, .free = drop, .empty = empty};
     return tp_mem.open(&config, &net) == KEEL_OK && store_init(&s, &ops, net, SLOTS, slot_ranks) == KEEL_OK ? 0 : -1;
 }
 
@@ -243,11 +252,48 @@ static void test_store_without_memory_to_grow_chains_are_longer(void **state)
         assert_int_equal(store_find(&s, seg) != NULL, seg % 3 != 0);
 }
 
+/* Processes have it mapped: it stays as it is until nobody reads it any more, and the next copy here has the same. */
+static void test_store_memory_of_a_copy_that_left_is_that_of_the_next_one(void **state)
+{
+    (void)state;
+    enum { LARGE = 5 * 1024 * 1024 };
+    struct store_segment *g = define(1, LARGE);
+    assert_int_equal(store_make(&s, g, 0, 1), KEEL_OK);
+    uint8_t *base = g->copy[0].base;
+    memset(base, 7, 2 * LARGE);
+    store_leave(&s, g, 0);
+    assert_null(g->copy[0].base);
+    assert_null(store_copy(&s, 1, 0));
+    assert_false(is_reachable(wire_key(1, 0, 1)));
+    assert_int_equal(base[0], 7);
+    int rounds = 0;
+    for (emptied = 0; store_empty_some(&s); rounds++)
+        assert_true(base[0] == 7 || emptied == layout_memory_bytes(2 * LARGE));
+    assert_int_equal(rounds, 3); /* not all at once: others wait */
+    for (int half = 0; half < 2; half++) {
+        assert_int_equal(store_make(&s, g, 0, 2), KEEL_OK);
+        assert_ptr_equal(g->copy[0].base, base);
+        assert_true(is_reachable(wire_key(1, 0, 2)));
+        for (size_t i = 0; i < 2 * LARGE; i++)
+            assert_int_equal(base[i], 0);
+        assert_false(store_empty_some(&s));
+        memset(base, 9, 2 * LARGE);
+        store_leave(&s, g, 0);
+        assert_true(store_empty_some(&s)); /* it comes back before all is given back */
+    }
+    assert_int_equal(made, 1);
+    store_mark_lost(&s, g, 0);
+    assert_true(g->copy[0].lost);
+    store_free(&s, 1);
+    assert_int_equal(made, 0);
+    assert_false(store_empty_some(&s));
+}
+
 static void test_store_init_without_memory_fails(void **state)
 {
     (void)state;
     struct store t;
-    struct store_ops ops = {.make = make, .free = drop};
+    struct store_ops ops = {.make = make, .free = drop, .empty = empty};
     memory_fail_at(1);
     assert_int_equal(store_init(&t, &ops, net, SLOTS, slot_ranks), KEEL_ERR_NOMEM);
     assert_true(memory_failed());
@@ -267,6 +313,7 @@ int main(void)
         TEST(test_store_million_segments_one_after_the_other_leave_memory_where_it_was),
         TEST(test_store_without_memory_nothing_is_half_there),
         TEST(test_store_without_memory_to_grow_chains_are_longer),
+        TEST(test_store_memory_of_a_copy_that_left_is_that_of_the_next_one),
         TEST(test_store_init_without_memory_fails),
     };
     return cmocka_run_group_tests_name("store", tests, NULL, NULL);
