@@ -4,6 +4,7 @@
 #include "runtime/agent/recover_int.h"
 #include "runtime/agent/segments.h"
 #include "runtime/base/racks.h"
+#include "runtime/view/plan.h"
 #include "runtime/view/policy.h"
 
 void tell_changes(struct agent *a, const struct view_event *events, int n)
@@ -39,10 +40,21 @@ static void tell_copyset(struct agent *a, int copyset, const struct view_copyset
                   J_INT("primary", g->copy[0].node), J_INT("shadow", g->copy[1].node));
 }
 
+/* Said where the slot is. */
+static void tell_given_up(struct agent *a)
+{
+    for (int slot = 0, to; slot < a->view.nodes; slot++)
+        if (view_slot_node(&a->view, slot) == a->self && plan_gave_up(&a->view, slot, &to) == a->view.epoch)
+            agent_say(a, "move_given_up", J_INT("slot", slot), J_INT("from", a->self), J_INT("to", to),
+                      J_UINT("epoch", a->view.epoch),
+                      J_TEXT("why", a->view.full[to] ? "no memory there" : "who is there stays"));
+}
+
 void tell_copysets(struct agent *a, const struct view_copyset *before)
 {
     for (int copyset = 0; copyset < agent_copysets(a); copyset++)
         tell_copyset(a, copyset, &before[copyset]);
+    tell_given_up(a);
 }
 
 /* What is redundant now: copysets of classes that are in use which are being made equal, and those with bytes of the

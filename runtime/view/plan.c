@@ -4,14 +4,17 @@
 #include <string.h>
 
 #include "runtime/view/policy.h"
+#include "runtime/view/view_int.h"
 
 /* A job on a grid. */
 struct sliding {
     struct grid_state grid;
-    int *node_at;  /* [grid nodes] who has that place, -1: nobody ever had; */
-    int32_t *at;   /* [ids] and who has which; -1: none */
-    int32_t *dead; /* [grid nodes] scratch: places, */
-    int32_t *back; /* and of those that are back */
+    int *node_at;    /* [grid nodes] who has that place, -1: nobody ever had; */
+    int32_t *at;     /* [ids] and who has which; -1: none */
+    int32_t *dead;   /* [grid nodes] scratch: places, */
+    int32_t *back;   /* and of those that are back */
+    uint8_t *kept;   /* [slots] scratch: its move is given up, */
+    uint64_t *stays; /* and since when; 0: it is not */
 };
 
 static bool has_ranks(const struct view *v, int slot)
@@ -41,6 +44,8 @@ static void sliding_free(struct sliding *s)
     free(s->at);
     free(s->dead);
     free(s->back);
+    free(s->kept);
+    free(s->stays);
     free(s);
 }
 
@@ -63,7 +68,10 @@ static bool sliding_init(struct sliding *s, const struct view *v, const struct g
     s->at = calloc((size_t)view_ids(v), sizeof *s->at);
     s->dead = calloc(nodes, sizeof *s->dead);
     s->back = calloc(nodes, sizeof *s->back);
-    return s->node_at && s->at && s->dead && s->back && grid_open(&s->grid, rule, v->nodes) && take_places(v, s);
+    s->kept = calloc((size_t)v->nodes, sizeof *s->kept);
+    s->stays = calloc((size_t)v->nodes, sizeof *s->stays);
+    return s->node_at && s->at && s->dead && s->back && s->kept && s->stays && grid_open(&s->grid, rule, v->nodes) &&
+           take_places(v, s);
 }
 
 bool view_place(struct view *v, const struct grid_rule *rule)
@@ -199,12 +207,61 @@ int plan_target(const struct view *v, int slot, int dead)
     return v->sliding && view_ranks_begin_again(v) ? aim_of(v->sliding, slot) : -1;
 }
 
-/* Where ranks of the slot are to begin, on a grid. */
-static int next_node(const struct view *v, int slot)
+/* Where the slot is to go next, on a grid, or is. */
+static int planned_node(const struct view *v, int slot)
 {
     const struct place_move *next = next_of(v->sliding, slot);
     int to = next ? v->sliding->node_at[next->to] : aim_of(v->sliding, slot);
     return to >= 0 ? to : view_slot_node(v, slot);
+}
+
+/* Where ranks of the slot are to begin, on a grid. */
+static int next_node(const struct view *v, int slot)
+{
+    return v->sliding->stays[slot] ? view_slot_node(v, slot) : planned_node(v, slot);
+}
+
+int plan_slot_target(const struct view *v, int slot)
+{
+    int home = view_slot_node(v, slot), to = v->sliding && home >= 0 ? next_node(v, slot) : home;
+    return to != home && view_ranks_begin_again(v) ? to : -1;
+}
+
+uint64_t plan_gave_up(const struct view *v, int slot, int *to)
+{
+    if (!v->sliding || !v->sliding->stays[slot])
+        return 0;
+    *to = planned_node(v, slot);
+    return v->sliding->stays[slot];
+}
+
+/* Is somebody there who stays? */
+static bool is_kept(const struct view *v, int node)
+{
+    for (int s = 0; s < v->nodes; s++)
+        if (v->home[s] == node && v->sliding->kept[s])
+            return true;
+    return false;
+}
+
+void plan_weigh(struct view *v)
+{
+    struct sliding *s = v->sliding;
+    if (!s)
+        return;
+    memset(s->kept, 0, (size_t)v->nodes * sizeof *s->kept);
+    for (bool any = true; any;) { /* from the end of a line to its beginning */
+        any = false;
+        for (int slot = 0; slot < v->nodes; slot++) {
+            int to = planned_node(v, slot);
+            if (s->kept[slot] || v->home[slot] < 0 || to == v->home[slot] || (!v->full[to] && !is_kept(v, to)))
+                continue;
+            s->kept[slot] = 1;
+            any = true;
+        }
+    }
+    for (int slot = 0; slot < v->nodes; slot++)
+        s->stays[slot] = !s->kept[slot] ? 0 : s->stays[slot] ? s->stays[slot] : v->epoch;
 }
 
 bool plan_allows(const struct view *v, int slot, int node)
@@ -227,25 +284,11 @@ uint32_t plan_order(const struct view *v, int slot)
     return next >= 0 ? (uint32_t)next : 0;
 }
 
-bool view_slot_ready(const struct view *v, int slot)
-{
-    if (!v->sliding)
-        return true;
-    int to = next_node(v, slot);
-    for (unsigned c = 0; c < CLASSES; c++) {
-        const struct view_copyset *g = &v->copyset[copyset_of(slot, c)];
-        int at = to >= 0 ? view_copy_at(g, to) : -1;
-        if (at >= 0 && !g->copy[at].whole)
-            return false;
-    }
-    return true;
-}
-
 /* A slot that nobody runs any more is where it is to be. */
 static bool is_there(struct view *v, int slot, int to)
 {
     if (v->home[slot] >= 0 && !has_ranks(v, slot))
-        v->home[slot] = to;
+        follow_slot(v, slot, to);
     return v->home[slot] == to;
 }
 

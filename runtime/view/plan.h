@@ -51,8 +51,17 @@ bool plan_allows(const struct view *v, int slot, int node);
 int plan_of_rank(const struct view *v, int rank);
 /* The number of the slot's next move in the plan, 0: it has none. Moves of one line follow each other. */
 uint32_t plan_order(const struct view *v, int slot);
-/* May ranks of the slot begin on the node to which plan_of_rank sends them: does each copy of its data that is there
- * hold every completed write? Data that have no copy there stay where they are. */
+/* The node to which the slot, which lives, goes next; -1: it is where it is to be, or its move is given up. */
+int plan_slot_target(const struct view *v, int slot);
+/* The epoch since which its move to *to is given up, 0: it is not. That node has no memory for what others have
+ * (VIEW_DECLINED), or a slot lives there that stays for that reason. So it stays, too, until a plan sends it elsewhere.
+ */
+uint64_t plan_gave_up(const struct view *v, int slot, int *to);
+/* Nodes have declined copies, slots have gone: whose moves are given up? */
+void plan_weigh(struct view *v);
+/* May the slot's ranks go, as far as its data are concerned: is a whole copy of each of its copysets where it goes?
+ * What has no second copy (KEEL_REDUNDANCY_NONE) goes behind the ranks and is not waited for. True also where the slot
+ * goes nowhere. */
 bool view_slot_ready(const struct view *v, int slot);
 /* The slots are where they are: which moves are done? */
 void plan_follow(struct view *v);

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "runtime/view/plan.h"
+
 static int members(const struct view *v)
 {
     return view_ids(v);
@@ -94,6 +96,11 @@ void policy_count(struct view *v, int copyset, int node)
     v->load[(int)copyset_class(copyset) * members(v) + node]++;
 }
 
+void policy_uncount(struct view *v, int copyset, int node)
+{
+    v->load[(int)copyset_class(copyset) * members(v) + node]--;
+}
+
 /* ---- a further copy ---- */
 
 /* It takes no copy to be filled. A copyset that starts again has nothing to fill. */
@@ -105,6 +112,11 @@ static bool is_full(const struct view *v, const struct view_copyset *g, int node
 static bool can_have(const struct view *v, const struct view_copyset *g, int node)
 {
     return v->alive[node] && !is_full(v, g, node) && view_copy_at(g, node) < 0;
+}
+
+bool policy_can_have(const struct view *v, int copyset, int node)
+{
+    return can_have(v, &v->copyset[copyset], node);
 }
 
 struct candidate {
@@ -122,9 +134,9 @@ static int ring_distance(const struct view *v, int a, int b)
     return there < v->live_nodes - there ? there : v->live_nodes - there;
 }
 
-static struct candidate consider(const struct view *v, int copyset, int node)
+/* Beside the copies of g. */
+static struct candidate consider(const struct view *v, int copyset, const struct view_copyset *g, int node)
 {
-    const struct view_copyset *g = &v->copyset[copyset];
     struct candidate c = {.node = node, .apart = apart_from_all(v, g, node), .idle = v->spare_free[node]};
     c.load = v->load[(int)copyset_class(copyset) * members(v) + node];
     int first = g->copies ? g->copy[0].node : copyset_slot(copyset);
@@ -153,13 +165,30 @@ static bool is_better(const struct candidate *a, const struct candidate *b)
     return a->order < b->order;
 }
 
+/* All copies but that one. */
+static struct view_copyset without(const struct view_copyset *g, int k)
+{
+    struct view_copyset others = *g;
+    others.copies--;
+    others.copy[k] = g->copy[others.copies];
+    return others;
+}
+
+bool policy_is_better(const struct view *v, int copyset, int a, int b)
+{
+    const struct view_copyset *g = &v->copyset[copyset], but_a = without(g, a), but_b = without(g, b);
+    struct candidate ca = consider(v, copyset, &but_a, g->copy[a].node),
+                     cb = consider(v, copyset, &but_b, g->copy[b].node);
+    return is_better(&ca, &cb);
+}
+
 static int farthest_copy(const struct view *v, int copyset)
 {
     struct candidate best = {.node = -1};
     for (int m = 0; m < members(v); m++) {
         if (!can_have(v, &v->copyset[copyset], m))
             continue;
-        struct candidate c = consider(v, copyset, m);
+        struct candidate c = consider(v, copyset, &v->copyset[copyset], m);
         if (best.node < 0 || is_better(&c, &best))
             best = c;
     }
@@ -200,19 +229,19 @@ int policy_copy(const struct view *v, int copyset)
 static bool may_move(const struct view *v, int copyset, int k, int node)
 {
     const struct view_copyset *g = &v->copyset[copyset];
-    struct view_copyset others = *g;
-    others.copies--;
-    others.copy[k] = g->copy[others.copies];
+    struct view_copyset others = without(g, k);
     int at = g->copy[k].node;
     return can_have(v, g, node) && v->spare_free[node] == v->spare_free[at] &&
            apart_from_all(v, &others, node) >= apart_from_all(v, &others, at);
 }
 
-/* It is not what its ranks' node has. */
+/* It is not what its ranks' node has, or the one to which they go. */
 static bool is_free_to_move(const struct view *v, int copyset, int k)
 {
     const struct view_copy *copy = &v->copyset[copyset].copy[k];
-    return !copy->whole && copy->placed == v->epoch && copy->node != view_slot_node(v, copyset_slot(copyset));
+    int slot = copyset_slot(copyset);
+    return !copy->whole && copy->placed == v->epoch && copy->node != view_slot_node(v, slot) &&
+           copy->node != plan_slot_target(v, slot);
 }
 
 /* A copyset moves once on a way: two of its copies could meet. */

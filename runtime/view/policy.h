@@ -9,7 +9,8 @@
  *                  other. A slot for which this is not as far apart as can be (its domain is larger) gets what the
  *                  rules
  *                  below give.
- *   later          only what was lost. On its ranks' node; else, in this order: in another domain of the highest level
+ *   later          only what was lost, and what has come to be too much when a slot has moved (follow.c). On its ranks'
+ *                  node; else, in this order: in another domain of the highest level
  *                  that can be; on a node that computes rather than on an idle spare; on the one with the fewest
  *                  copies;
  *                  farthest away in the ring of those that live.
@@ -29,8 +30,13 @@ void policy_begin(struct view *v);
 void policy_look(struct view *v);
 /* The node for another copy of the copyset, after policy_look. -1: every live node that has memory has one. */
 int policy_copy(const struct view *v, int copyset);
-/* It has been put there. */
+/* May there be one on that node? */
+bool policy_can_have(const struct view *v, int copyset, int node);
+/* Is its a-th copy in a better place than its b-th one, as the rules below "later" say? */
+bool policy_is_better(const struct view *v, int copyset, int a, int b);
+/* It has been put there, or taken away. */
 void policy_count(struct view *v, int copyset, int node);
+void policy_uncount(struct view *v, int copyset, int node);
 /* What was placed in this view is made even, after the last policy_copy. */
 void policy_even(struct view *v);
 /* The i-th copy of the copyset at the start, or -1: policy_copy's matter, when all others have theirs. */

@@ -10,6 +10,7 @@
 #include "runtime/wire/control.h"
 #include "runtime/view/plan.h"
 #include "runtime/view/policy.h"
+#include "runtime/view/view_int.h"
 
 static int members(const struct view *v)
 {
@@ -37,17 +38,15 @@ int view_whole_copies(const struct view_copyset *g)
     return n;
 }
 
-/* The one place where a copyset changes: a new generation, and the mode that its copies allow. */
-static void copyset_set_mode(const struct view *v, struct view_copyset *g, enum copyset_mode mode)
+void copyset_set_mode(const struct view *v, struct view_copyset *g, enum copyset_mode mode)
 {
     assert(g->copies >= 1 && g->copy[0].whole);
-    assert(mode == COPYSET_REPAIR || view_whole_copies(g) == g->copies);
+    assert(mode == COPYSET_REPAIR || (view_whole_copies(g) == g->copies && g->copies <= LEGS_MAX));
     g->mode = mode;
     g->generation = v->epoch;
 }
 
-/* A further copy, or the first one. False: node is -1. */
-static bool copyset_add(struct view *v, int copyset, int node, bool whole)
+bool copyset_add(struct view *v, int copyset, int node, bool whole)
 {
     struct view_copyset *g = &v->copyset[copyset];
     if (node < 0)
@@ -56,6 +55,14 @@ static bool copyset_add(struct view *v, int copyset, int node, bool whole)
     copyset_set_mode(v, g, whole ? COPYSET_DIRECT : COPYSET_REPAIR);
     policy_count(v, copyset, node);
     return true;
+}
+
+void copyset_take_out(struct view *v, int copyset, int at)
+{
+    struct view_copyset *g = &v->copyset[copyset];
+    policy_uncount(v, copyset, g->copy[at].node);
+    memmove(&g->copy[at], &g->copy[at + 1], (size_t)(g->copies - at - 1) * sizeof g->copy[0]);
+    g->copies--;
 }
 
 static bool copyset_lacks(const struct view *v, int copyset)
@@ -269,22 +276,15 @@ static bool is_anybodys(const struct view *v, int node)
     return false;
 }
 
-/* The slot goes where ranks of it run, when the last has left its node. A copy that is on the new one is to be the
- * primary, which comes of making the copies equal; who makes them equal already begins again, as it has not seen to
- * it that this copy has all that it executed. */
+/* The slot goes where ranks of it run, when the last has left its node. */
 static void slot_follows(struct view *v, int slot)
 {
     int before = v->home[slot], now = node_of_ranks(v, slot);
     if (now < 0 || now == before)
         return;
-    v->home[slot] = now;
+    follow_slot(v, slot, now);
     if (!is_anybodys(v, before))
         policy_replace(v, before, now);
-    for (unsigned c = 0; c < CLASSES; c++) {
-        struct view_copyset *g = &v->copyset[copyset_of(slot, c)];
-        if (g->copies > 0 && view_copy_at(g, now) > 0)
-            copyset_set_mode(v, g, COPYSET_REPAIR);
-    }
 }
 
 /* Where a rank goes whose node died; -1: nowhere. Its slot may be elsewhere. */
@@ -316,10 +316,8 @@ static void ranks_of_dead_node(struct view *v, int node)
             rank_begins(v, k, to);
     }
     for (int i = 0; i < v->nodes; i++) {
-        if (v->home[i] == node)
-            v->home[i] = plan_target(v, i, node);
-        if (node_of_ranks(v, i) >= 0)
-            v->home[i] = node_of_ranks(v, i);
+        int now = v->home[i] == node ? plan_target(v, i, node) : v->home[i], of_ranks = node_of_ranks(v, i);
+        follow_slot(v, i, of_ranks >= 0 ? of_ranks : now);
     }
     if (any && v->policy == VIEW_ABORT)
         stop(v, 137, "node %d died", node);
@@ -431,6 +429,7 @@ static void restored(struct view *v, const struct view_event *e)
         memmove(&g->copy[1], &g->copy[0], (size_t)at * sizeof c);
         g->copy[0] = c;
     }
+    follow_equal(v, (int)e->a);
     copyset_set_mode(v, g, COPYSET_DIRECT);
 }
 
@@ -445,8 +444,7 @@ static void declined(struct view *v, const struct view_event *e)
         int at = view_copy_at(g, (int)e->a);
         if (at < 0 || g->copy[at].whole)
             continue;
-        memmove(&g->copy[at], &g->copy[at + 1], (size_t)(g->copies - at - 1) * sizeof g->copy[0]);
-        g->copies--;
+        copyset_take_out(v, i, at);
         copyset_set_mode(v, g, COPYSET_REPAIR);
     }
 }
@@ -587,9 +585,14 @@ void view_apply(struct view *v, uint64_t epoch, const struct view_event *events,
     plan_follow(v);
     if (writer_died)
         doubt_copies(v);
+    plan_weigh(v);
     policy_look(v);
     for (int i = 0; i < copysets(v); i++)
+        follow_trim(v, i);
+    for (int i = 0; i < copysets(v); i++) {
+        follow_place(v, i);
         copyset_fill(v, i);
+    }
     policy_even(v);
     check_needed(v);
     check_finished(v);
