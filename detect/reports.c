@@ -39,15 +39,21 @@ uint64_t rtt_rto_max(const struct member *m, const struct rtt *rtt, int hops)
 
 /* ------------------------------------------------------------------------------------------------ as member */
 
-/* There is something new to say: what was taken so far does not contain it. */
-static void report_due(struct member *m)
+/* It is said at `at`, and from then on in intervals that begin anew. */
+static void report_at(struct member *m, uint64_t at)
 {
     struct report *r = &m->report;
     r->taken = false;
-    r->changed = detector_nonce(m);
-    r->since = r->next = m->t;
+    r->since = r->next = at;
     r->rto = rtt_rto(m, &r->rtt, 1);
     r->hold = m->p.late_ns;
+}
+
+/* There is something new to say: what was taken so far does not contain it. */
+static void report_due(struct member *m)
+{
+    m->report.changed = detector_nonce(m);
+    report_at(m, m->t);
 }
 
 uint32_t report_submit(struct member *m, const struct view_event *event)
@@ -71,13 +77,11 @@ uint32_t member_submit(struct member *m, const struct view_event *event, uint64_
 /* Our own verdict is reported at once; what others told us only if nothing has come of it after a while. */
 void report_death(struct member *m, bool own)
 {
-    struct report *r = &m->report;
-    if (own) {
+    const struct report *r = &m->report;
+    if (own)
         report_due(m);
-    } else if (r->next <= m->t || (m->verdicts.n == 1 && !m->events.n_mine)) {
-        r->taken = false;
-        r->since = r->next = m->t + m->p.rto_max_ns + rng_below(&m->rng, m->p.late_ns);
-    }
+    else if (r->next <= m->t || (m->verdicts.n == 1 && !m->events.n_mine))
+        report_at(m, m->t + m->p.rto_max_ns + rng_below(&m->rng, m->p.late_ns));
 }
 
 static void poll_later(struct member *m)

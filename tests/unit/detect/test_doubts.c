@@ -268,6 +268,40 @@ static void test_doubts_a_report_that_was_taken_is_not_repeated(void **state)
     assert_true(reports_to[0] > before + 1);
 }
 
+/* Nor one of a death that others have found, while no view comes: as where another node is waited for. */
+static void test_doubts_a_report_of_others_that_was_taken_is_not_repeated(void **state)
+{
+    (void)state;
+    const struct death died = {.node = 30, .finder = 20, .evidence = MEMBER_REFUSED};
+    uint64_t answered = 0;
+    pass(100 * MS, true);
+    hear(20, (struct datagram){.type = DATAGRAM_REPORT, .n_deaths = 1, .deaths = {died}});
+    for (int i = 0; i < 200; i++) {
+        pass(10 * MS, true);
+        for (int k = 0; k < 50 && last_report != answered; k++) {
+            answered = last_report;
+            hear(0, (struct datagram){.type = DATAGRAM_PONG, .flags = DATAGRAM_TAKEN, .nonce = answered});
+        }
+    }
+    assert_in_range(reports_to[0], 1, 25);
+    assert_int_equal(reports_beside_the_first(), 0);
+}
+
+/* A death that others have found is told again until it is taken, in intervals that grow. */
+static void test_doubts_a_report_of_others_is_repeated_in_intervals(void **state)
+{
+    (void)state;
+    const struct death died = {.node = 30, .finder = 20, .evidence = MEMBER_REFUSED};
+    pass(100 * MS, true);
+    hear(20, (struct datagram){.type = DATAGRAM_REPORT, .n_deaths = 1, .deaths = {died}});
+    for (int i = 0; i < 100; i++) {
+        pass(10 * MS, true);
+        hear(0, (struct datagram){.type = DATAGRAM_PONG});
+    }
+    assert_in_range(reports_to[0], 4, 30);
+    assert_int_equal(reports_beside_the_first(), 0);
+}
+
 /* One that says something is slow. */
 static void test_doubts_a_slow_coordinator_is_not_looked_at(void **state)
 {
@@ -345,6 +379,8 @@ int main(void)
         TEST(test_doubts_of_a_node_that_hears_nobody_are_few),
         TEST(test_doubts_ask_everybody_a_few_times),
         TEST(test_doubts_a_report_that_was_taken_is_not_repeated),
+        TEST(test_doubts_a_report_of_others_that_was_taken_is_not_repeated),
+        TEST(test_doubts_a_report_of_others_is_repeated_in_intervals),
         TEST(test_doubts_a_slow_coordinator_is_not_looked_at),
         TEST(test_doubts_a_silent_coordinator_is_looked_at),
         TEST(test_doubts_who_may_only_be_starting_is_not_doubted),
