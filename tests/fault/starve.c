@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-extern void *__libc_malloc(size_t size);           // NOLINT(bugprone-reserved-identifier): glibc's
-extern void *__libc_calloc(size_t n, size_t size); // NOLINT(bugprone-reserved-identifier)
+extern void *__libc_malloc(size_t size);               // NOLINT(bugprone-reserved-identifier): glibc's
+extern void *__libc_calloc(size_t nmemb, size_t size); // NOLINT(bugprone-reserved-identifier)
 
 static int starves(void)
 {
@@ -29,7 +29,7 @@ __attribute__((visibility("default"))) void *malloc(size_t size)
     return starves() ? NULL : __libc_malloc(size);
 }
 
-__attribute__((visibility("default"))) void *calloc(size_t n, size_t size)
+__attribute__((visibility("default"))) void *calloc(size_t nmemb, size_t size)
 {
-    return starves() ? NULL : __libc_calloc(n, size);
+    return starves() ? NULL : __libc_calloc(nmemb, size);
 }
