@@ -19,7 +19,7 @@ static void print_nodes(FILE *f, const struct options *o, const struct job *j)
     }
 }
 
-static void print_text(FILE *f, const struct options *o, const struct job *j)
+static void print_text(FILE *f, const struct options *o, const struct job *j, const int at[GRID_MAX_DIMS])
 {
     const struct spare_layout *l = &o->setup.layout;
     const struct grid *g = &o->setup.grid;
@@ -31,11 +31,8 @@ static void print_text(FILE *f, const struct options *o, const struct job *j)
     if (o->ndead)
         fprintf(f, "at launch  %d dead, %d spares left, %d slots without a node, %d collisions\n", j->place.ndead,
                 j->place.nfree, j->place.homeless, load_collisions(&j->load));
-    if (!o->no_draw && g->size[0] <= 120) {
-        int at[GRID_MAX_DIMS];
-        draw_plane_parse(o, o->plane, at);
+    if (!o->no_draw && g->size[0] <= 120)
         draw_plane(f, j, at);
-    }
 }
 
 static void print_json(FILE *f, const struct options *o, const struct job *j)
@@ -62,9 +59,11 @@ int cmd_allocate(int argc, char **argv)
     static struct options o;
     struct job j;
     struct out out;
+    int at[GRID_MAX_DIMS];
     options_parse(&o, "allocate", "Which nodes of a grid are spare, how many they are, and the map at launch.",
                   "gsSmTbzpdPNojv", argc, argv);
     options_setup(&o);
+    draw_plane_parse(&o, o.plane, at);
     if (o.methods > 1)
         cli_die("one method at a time");
     if (!o.ndead)
@@ -79,7 +78,7 @@ int cmd_allocate(int argc, char **argv)
     else if (o.format == FORMAT_JSON)
         print_json(out.f, &o, &j);
     else
-        print_text(out.f, &o, &j);
+        print_text(out.f, &o, &j, at);
     out_commit(&out);
     job_close(&j);
     return 0;

@@ -39,6 +39,9 @@ void out_open(struct out *out, const char *path)
     struct stat st;
     if (!path)
         return;
+    errno = ENOENT;
+    if (!path[0])
+        cannot(path);
     if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) { /* a device or a pipe is written to, not replaced */
         out->f = fopen(path, "w");
         if (!out->f)

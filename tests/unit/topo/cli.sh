@@ -27,6 +27,9 @@ refuse allocate --grid 4x4 --share 9
 refuse allocate --grid 4x4 --nonsense
 refuse allocate --grid
 refuse allocate --grid 4x4 surplus
+refuse allocate --grid 4x4 --plane q=1
+refuse allocate --grid 4x4 --out ''
+refuse simulate --grid 4x4 --cases 9 --links ''
 refuse substitute --grid 4x4 --fail 4,0
 refuse substitute --grid 4x4 --fail 16
 refuse substitute --grid 4x4 --fail -- -1
