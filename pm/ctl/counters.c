@@ -10,7 +10,8 @@ static void join(json_t *sum, const json_t *more)
     for (int c = 0; c < COUNTERS_N; c++) {
         const char *name = counters[c].name;
         long long there = int_of(sum, name), value = int_of(more, name);
-        long long all = counters[c].kind != COUNTER_MOST ? there + value : there > value ? there : value;
+        bool adds = counters[c].kind != COUNTER_MOST && counters[c].kind != COUNTER_SAME;
+        long long all = adds ? there + value : there > value ? there : value;
         if (all)
             json_object_set_new(sum, name, json_integer(all));
     }
@@ -39,8 +40,11 @@ json_t *counters_of_job(const json_t *nodes)
 
 void counters_show(const json_t *said)
 {
-    static const char *const units[] = {
-        [COUNTER_COUNT] = "", [COUNTER_BYTES] = " bytes", [COUNTER_TIME] = " ns", [COUNTER_MOST] = ""};
+    static const char *const units[] = {[COUNTER_COUNT] = "",
+                                        [COUNTER_BYTES] = " bytes",
+                                        [COUNTER_TIME] = " ns",
+                                        [COUNTER_MOST] = "",
+                                        [COUNTER_SAME] = ""};
     json_t *sum = json_object(), *one;
     const char *rank;
     join(sum, json_object_get(said, "agent"));

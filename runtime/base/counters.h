@@ -20,6 +20,7 @@ enum counter_kind {
     COUNTER_BYTES, /* added */
     COUNTER_TIME,  /* ns; added */
     COUNTER_MOST,  /* the greatest value there was; the greatest of all */
+    COUNTER_SAME,  /* events of the job, which each agent counts; added, and of several agents the greatest */
 };
 
 enum counter_owner { COUNTER_RANK, COUNTER_AGENT, COUNTER_BOTH };
@@ -50,10 +51,10 @@ enum counter_owner { COUNTER_RANK, COUNTER_AGENT, COUNTER_BOTH };
     C(connections, COUNT, BOTH, "connections made, each time that one was")                                            \
     C(forwards, COUNT, AGENT, "results passed on to a further copy")                                                   \
     C(filled_bytes, BYTES, AGENT, "bytes that arrived here to fill a new copy")                                        \
-    C(views, COUNT, AGENT, "views committed")                                                                          \
+    C(views, SAME, AGENT, "views committed")                                                                           \
     C(suspicions, COUNT, AGENT, "times that this node's detector suspected another")                                   \
-    C(node_deaths, COUNT, AGENT, "deaths of nodes in these views")                                                     \
-    C(rank_deaths, COUNT, AGENT, "deaths of processes of ranks in these views")
+    C(node_deaths, SAME, AGENT, "deaths of nodes in these views")                                                      \
+    C(rank_deaths, SAME, AGENT, "deaths of processes of ranks in these views")
 
 enum counter {
 #define COUNTERS_ID(name, kind, who, help) COUNTER_##name,

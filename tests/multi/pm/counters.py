@@ -65,7 +65,8 @@ def test_what_a_dead_process_has_counted_stays_in_the_sum():
             held(counted, 2 if rank == "3" else 1, "rank " + rank)
         agents = [node["counters"]["agent"] for node in status["nodes"].values()]
         assert [a["rank_deaths"] for a in agents] == [1, 1] and all(a["views"] >= 1 for a in agents), agents
-        assert status["counters"]["agent"]["rank_deaths"] == 2, status["counters"]
+        together = status["counters"]["agent"]  # one death, of which each node has heard
+        assert together["rank_deaths"] == 1 and together["views"] == max(a["views"] for a in agents), (together, agents)
         ended(job)
 
 
