@@ -559,6 +559,16 @@ def test_keelctl_host_asks_there():
         assert job.wait() == 143
 
 
+def test_keelctl_host_that_is_not_reached_gives_ssh_s_code():
+    with tempfile.TemporaryDirectory(prefix="keel-test-") as directory:
+        with open(directory + "/ssh", "w", encoding="ascii") as f:
+            f.write("#!/bin/sh\necho 'ssh: nobody is there' >&2\nexit 255\n")
+        os.chmod(directory + "/ssh", 0o755)
+        result = subprocess.run([KEELCTL, "-H", "n1", "list"], capture_output=True, text=True, timeout=HANG_S,
+                                env=dict(os.environ, PATH=directory + ":" + os.environ["PATH"]))
+        assert (result.returncode, result.stdout, result.stderr) == (255, "", "ssh: nobody is there\n"), result
+
+
 def test_keelctl_counters_are_shown_when_asked_for():
     """What they say: tests/multi/pm/counters.py."""
     with Job(["-n", "2", "--nodes", "2", CRASH, "9", "9", "once", "hold"]) as job:
