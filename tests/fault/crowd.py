@@ -13,10 +13,11 @@ from cluster import Cluster
 CROWD = os.environ.get("KEEL_CROWD", "build/tests/fault/crowd")
 RANKS = 4
 ROUNDS = int(os.environ.get("KEEL_TEST_ROUNDS", "4"))
+CALLS = int(os.environ.get("KEEL_CROWD_CALLS", "30"))  # of each thread; all points below are passed with half of them
 SEED = int(os.environ.get("KEEL_TEST_SEED", str(random.SystemRandom().randrange(1 << 30))))
 
 
-def run(nodes, fault="", rounds=60, then=None):
+def run(nodes, fault="", rounds=CALLS, then=None):
     options = ["--silence", "600s", "--stopped", "never"]
     with Cluster(nodes, [CROWD, str(rounds)], ranks=RANKS, on_failure="degrade", options=options, env={"KEEL_FAULT": fault}) as job:
         if then:
@@ -66,7 +67,7 @@ def test_a_node_and_ranks_die_at_any_moment():
                     os.kill(victim, signal.SIGKILL)
                 except ProcessLookupError:
                     pass
-        assert run(4, rounds=120, then=kill) >= RANKS - 2
+        assert run(4, rounds=2 * CALLS, then=kill) >= RANKS - 2
 
 
 keeltest.main(globals())
