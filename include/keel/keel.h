@@ -9,6 +9,7 @@
 #include <keel/job.h>
 #include <keel/keep.h>
 #include <keel/message.h>
+#include <keel/move.h>
 #include <keel/mutex.h>
 #include <keel/rma.h>
 #include <keel/segment.h>

@@ -8,6 +8,7 @@
 #include "runtime/base/fault.h"
 #include "runtime/base/secret.h"
 #include "runtime/client/group/behind.h"
+#include "runtime/client/move.h"
 #include "runtime/client/keep/keep.h"
 #include "runtime/client/op/rma.h"
 #include "runtime/client/progress.h"
@@ -134,14 +135,18 @@ keel_status client_leave(struct client *c)
     pthread_mutex_unlock(&c->lock);
     if (!begins)
         return KEEL_ERR_STATE;
+    bool moves = atomic_load(&c->told_to_move) && move_accept(c);
     keel_status status = client_let_go(c);
     /* Other threads that wait, and requests that nobody waited for: before others hear of it, and leave, too. */
     coll_end(c, KEEL_ERR_STATE);
     pthread_mutex_unlock(&c->lock);
     struct control r = {.type = CONTROL_LEAVING};
     FAULT_POINT("rank.leaving");
-    keel_status left = c->env.request(c->env.user, &r, NULL);
+    keel_status left = moves ? KEEL_OK : c->env.request(c->env.user, &r, NULL);
     FAULT_POINT("rank.left");
+    c->move_status = status;
+    if (moves)
+        move_ended(c);
     client_lock(c);
     c->ready = false;
     c->left = true;

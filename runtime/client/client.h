@@ -111,7 +111,8 @@ struct client {
     struct segments segments;
     uint64_t collectives; /* of all live ranks, that are complete here */
     /* moving to another node (move.h) */
-    bool chooses_to_move;      /* the program does, and looks itself whether it is to */
+    bool chooses_to_move;      /* the program does, */
+    atomic_bool told_to_move;  /* and was told that it is to: its keel_finalize is the end of this process only */
     keel_status move_status;   /* of what was under way when it let go */
     _Atomic int mutexes_taken; /* held or waited for by threads of this process */
     struct coll coll;          /* groups and their collectives */

@@ -11,23 +11,33 @@ static bool something_is_open(const struct client *c)
            errors_any(&c->ops.errors);
 }
 
+bool move_may(struct client *c)
+{
+    client_lock(c);
+    bool open = something_is_open(c);
+    pthread_mutex_unlock(&c->lock);
+    return !open;
+}
+
+bool move_accept(struct client *c)
+{
+    uint32_t asked = RELEASE_ASKED;
+    return atomic_compare_exchange_strong(&c->intents->released, &asked, RELEASE_ACCEPTED);
+}
+
 void move_point_reached(struct client *c)
 {
     atomic_fetch_add_explicit(&c->intents->move_points, 1, memory_order_relaxed);
     FAULT_POINT("rank.move_point");
     if (!c->env.moves || c->chooses_to_move)
         return;
-    client_lock(c);
-    bool open = something_is_open(c);
-    pthread_mutex_unlock(&c->lock);
-    if (!open)
+    if (move_may(c))
         c->env.moves(c->env.user);
 }
 
 bool move_go(struct client *c)
 {
-    uint32_t asked = RELEASE_ASKED;
-    if (!atomic_compare_exchange_strong(&c->intents->released, &asked, RELEASE_ACCEPTED))
+    if (!move_accept(c))
         return false;
     FAULT_POINT("rank.moving");
     c->move_status = client_let_go(c);

@@ -14,12 +14,16 @@
 /* The rank was released and has come to such a point: it is counted, and the owner of the client told, unless the
  * program wants to choose or something is open. */
 void move_point_reached(struct client *c);
+/* Is nothing open? */
+bool move_may(struct client *c);
 /* The process ends here: nothing of it is under way any more, and nobody waits for what it has sent. Then, if the
  * result is true, the lock is held, and the caller has the program end, move_ended last. False: the agent has taken it
  * back, or the job is lost; the process goes on. blocks   until what it has begun and sent has arrived, which others
  * take inside their calls. */
 bool move_go(struct client *c);
 void move_ended(struct client *c);
+/* For who ends in another way than by move_go: from now on nobody takes it back. False: somebody has. */
+bool move_accept(struct client *c);
 
 /* In a thread of the program that holds no lock of the client's. One load where nothing moves, of a line that nobody
  * writes then. */

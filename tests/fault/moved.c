@@ -1,21 +1,36 @@
-/* moved STEPS [barriers]: each rank counts to STEPS in its part of a segment with shadows, a step every ten
- * milliseconds, and goes on from there where another process was the rank before; with barriers, all meet after each
- * step. In the end all parts say so, and nobody has failed. */
+/* moved STEPS [barriers|moves|returns|fails]: each rank counts to STEPS in its part of a segment with shadows, a step
+ * every ten milliseconds, and goes on from there where another process was the rank before. With a word all meet after
+ * each step; with one of the last three the program chooses how it moves: by keel_move, or by returning from main, with
+ * an exit code of 0 or 3. In the end all parts say so, and nobody has failed. */
 #include <keel/keel.h>
 
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "../lib/expect.h"
 
 enum { STEP_US = 10000 };
 
+/* True: the process is to return from main. */
+static bool moves(const char *how)
+{
+    if (!keel_move_pending())
+        return false;
+    printf("rank %d moves\n", keel_rank());
+    if (strcmp(how, "moves") == 0) {
+        EXPECT(keel_move() == KEEL_ERR_STATE); /* not to move any more; else it does not come back */
+        return false;
+    }
+    return true;
+}
+
 int main(int argc, char **argv)
 {
     const int64_t steps = argc > 1 ? atoi(argv[1]) : 100;
-    const bool meets = argc > 2;
+    const bool meets = argc > 2, chooses = meets && strcmp(argv[2], "barriers") != 0;
     uint64_t met = 0;
     keel_segment *s;
     keel_failure failure[8];
@@ -28,6 +43,10 @@ int main(int argc, char **argv)
     printf("rank %d begins at %lld on node %s\n", me, (long long)at, getenv("KEEL_NODE"));
     fflush(stdout);
     EXPECT((at > 0) == keel_restarted());
+    if (chooses) {
+        EXPECT(keel_move_mode((keel_moving)7) == KEEL_ERR_ARG);
+        CHECK(keel_move_mode(KEEL_MOVE_ASK));
+    }
     CHECK(keel_resume(&met));
     if (meets)
         at = (int64_t)met;
@@ -37,6 +56,10 @@ int main(int argc, char **argv)
         CHECK(keel_put(s, me, 0, &at, sizeof at));
         if (meets)
             CHECK(keel_barrier());
+        if (chooses && moves(argv[2])) {
+            CHECK(keel_finalize());
+            return strcmp(argv[2], "fails") == 0 ? 3 : 0;
+        }
     }
     CHECK(keel_barrier());
     for (int r = 0; r < keel_size(); r++) {

@@ -71,6 +71,38 @@ def test_a_rank_goes_at_its_next_barrier():
         assert [e["complete"] for e in job.events("view") if e["node"] == 0 and "moved_rank" in e] == [1, 1, 1]
 
 
+def chosen(how, steps="200"):
+    return Job(["-n", "3", "--nodes", "3", "--on-failure", "substitute", MOVED, steps, how],
+               env={"KEEL_LEAVE_MS": "60000"})
+
+
+def test_a_program_that_chooses_goes_where_it_says():
+    with chosen("moves") as job:
+        wait_until_it_counts(job, 3)
+        for n, to in enumerate([2, 1]):
+            move(job, int(begun(job, 1)[-1]), 1, to)
+            wait_begun(job, 1, n + 2)
+        assert begun(job, 1) == ["1", "2", "1"], job.stdout()
+        expect_no_failure(job, 3)
+        assert job.stdout().count("rank 1 moves") == 2, job.stdout()  # which nobody had flushed
+        assert not job.events("made_to_leave")
+
+
+def test_a_program_that_chooses_returns_from_main():
+    with chosen("returns") as job:
+        wait_until_it_counts(job, 3)
+        move(job, 1, 1, 2)
+        wait_begun(job, 1, 2)
+        assert begun(job, 1) == ["1", "2"], job.stdout()
+        expect_no_failure(job, 3)
+        assert [e["complete"] for e in job.events("view") if e["node"] == 0 and "moved_rank" in e] == [1]
+    with chosen("fails") as job:
+        wait_until_it_counts(job, 3)
+        move(job, 1, 1, 2)
+        code = job.wait()
+        assert code == 3 and "rank 1 ended with exit code 3" in job.stderr(), (code, job.stderr())
+
+
 def test_a_rank_goes_to_a_spare_and_back():
     with Job(["-n", "2", "--nodes", "2", "--spares", "1", "--on-failure", "substitute", MOVED, "500"],
              env={"KEEL_LEAVE_MS": "500"}) as job:

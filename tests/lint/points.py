@@ -23,6 +23,7 @@ BEYOND = {
     "keep.restored": "programs of the simulation keep nothing",
     "keep.entering_again": "programs of the simulation keep nothing",
     "keep.going_back": "programs of the simulation keep nothing",
+    "rank.move_called": "programs of the simulation do not choose where they move",
     "mail.sending": "programs of the simulation send no mail",
     "start.lateness": "machines of the simulation are as late as it says",
     "rank.aborting": "programs of the simulation end no job",

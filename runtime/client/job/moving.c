@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "runtime/base/fault.h"
+#include "runtime/client/api/calls.h"
 #include "runtime/client/api/trace.h"
 #include "runtime/client/job/ending.h"
 #include "runtime/client/job/process.h"
@@ -21,4 +23,36 @@ void moving_go(void *user)
     ending_say(0);
     move_ended(c);
     _exit(0);
+}
+
+keel_status call_move_mode(keel_moving mode)
+{
+    if (!process_client.ready)
+        return KEEL_ERR_STATE;
+    if (mode != KEEL_MOVE_BY_ITSELF && mode != KEEL_MOVE_ASK)
+        return KEEL_ERR_ARG;
+    process_client.chooses_to_move = mode == KEEL_MOVE_ASK;
+    return KEEL_OK;
+}
+
+bool call_move_pending(void)
+{
+    struct client *c = &process_client;
+    if (!c->ready || !atomic_load_explicit(&c->intents->released, memory_order_relaxed))
+        return false;
+    if (c->chooses_to_move)
+        atomic_store(&c->told_to_move, true);
+    return true;
+}
+
+keel_status call_move(void)
+{
+    struct client *c = &process_client;
+    if (!c->ready || !atomic_load_explicit(&c->intents->released, memory_order_relaxed))
+        return KEEL_ERR_STATE;
+    atomic_fetch_add_explicit(&c->intents->move_points, 1, memory_order_relaxed);
+    FAULT_POINT("rank.move_called");
+    if (move_may(c))
+        moving_go(NULL);
+    return KEEL_ERR_STATE;
 }
