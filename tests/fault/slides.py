@@ -1,0 +1,103 @@
+"""Nodes on a grid (keelrun --grid): when one dies, lines of ranks that live move by one node, and keel-stencil has the
+same bits. Also where a rank or a node dies at each step of a move."""
+import os
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+from keeltest import KEELCTL, Job, main, run, wait_for
+
+STENCIL = os.environ.get("KEEL_STENCIL", "build/apps/stencil/keel-stencil")
+FIELD = [STENCIL, "9p", "--cells", "96x96", "--sweeps", "800"]
+LINE = ["--grid", "5", "--spare-alloc", "1D(1,2)", "--substitution", "1D"]  # 0 1 2 | 3 4
+RANK_STEPS = ["rank.move_called", "rank.moving", "rank.let_go", "rank.moved"]
+NODE_STEPS = ["procs.releasing", "procs.moved", "procs.joining", "procs.joined"] + RANK_STEPS[1:]
+references = {}
+
+
+def field(out):
+    return out.splitlines()[-1]
+
+
+def reference(ranks):
+    if ranks not in references:
+        code, out, err = run(["-n", str(ranks), "--nodes", str(ranks)] + FIELD)
+        assert code == 0 and err == "", (code, err)
+        references[ranks] = field(out)
+    return references[ranks]
+
+
+def began(job):
+    """Where each rank begins, in order."""
+    at = {e["rank"]: [] for e in job.events("rank_start") if e["rank"] >= 0}
+    for e in sorted(job.events("rank_start") + job.events("assigned"), key=lambda e: e["t_ns"]):
+        if e["rank"] >= 0:
+            at[e["rank"]].append(e["node"])
+    return at
+
+
+def moves(job):
+    """(rank, complete) of each move."""
+    seen = {(e["epoch"], e["moved_rank"]): e["complete"] for e in job.events("view") if "moved_rank" in e}
+    return sorted((rank, complete) for (_, rank), complete in seen.items())
+
+
+def slid(ranks, options, nodes, faults="", more=()):
+    """The job, in which these nodes were killed one after the other, as it ended."""
+    job = Job(["-n", str(ranks), "--nodes", str(ranks), "--on-failure", "substitute"] + options + FIELD + list(more),
+              env={"KEEL_FAULT": faults, "KEEL_LEAVE_MS": "60000"})
+    with job:
+        wait_for(lambda: len([e for e in job.events("application") if e["name"] == "stencil_begun"]) == ranks,
+                 "all to begin")
+        for i, node in enumerate(nodes):
+            subprocess.run([KEELCTL, "kill-node", job.id(), str(node)], check=True, capture_output=True, timeout=30)
+            if i + 1 < len(nodes):
+                wait_for(lambda n=i + 1: len({e["epoch"] for e in job.events("redundancy_restored")}) >= n,
+                         "all copies to be there")
+        code = job.wait()
+        assert code == 0, (options, nodes, faults, code, job.stderr())
+        assert field(job.stdout()) == reference(ranks), (options, nodes, faults, job.stdout())
+        return began(job), moves(job), job.events("made_to_leave")
+
+
+def test_a_line_moves_by_one():
+    for dies in range(4):
+        at, moved, made = slid(3, ["--spares", "2"] + LINE, [dies])
+        assert at == {r: [r] if r < dies or dies > 2 else [r, r + 1] for r in range(3)}, (dies, at)
+        assert moved == [(r, 1) for r in range(dies + 1, 3)], (dies, moved)
+        assert not made
+
+
+def test_a_second_one_dies():
+    at, moved, _ = slid(3, ["--spares", "2"] + LINE, [0, 2])
+    assert {r: nodes[-1] for r, nodes in at.items()} == {0: 1, 1: 3, 2: 4}, at
+    assert all(complete for _, complete in moved), moved
+
+
+def test_lines_of_a_grid():
+    """0 1 | 4 above 2 3 | 5: a line to the right; then a spare of the other line."""
+    grid = ["--spares", "2", "--grid", "3x2", "--spare-alloc", "2D(1,1)", "--substitution", "1D"]
+    at, moved, _ = slid(4, grid, [2])
+    assert at == {0: [0], 1: [1], 2: [2, 3], 3: [3, 5]} and moved == [(3, 1)], (at, moved)
+    at, moved, _ = slid(4, grid, [0, 2])
+    assert {r: nodes[-1] for r, nodes in at.items()} == {0: 1, 1: 4, 2: 3, 3: 5}, at
+
+
+def test_a_rank_dies_at_each_step_of_its_move():
+    """It has died, and goes afterwards; but where all that it had to do was to end, it has moved."""
+    for step in RANK_STEPS:
+        at, moved, _ = slid(3, ["--spares", "2"] + LINE, [1], "%s:1:kill:rank=2" % step)
+        assert at[2][-1] == 3 and at[2][0] == 2, (step, at)
+        assert moved == [(2, 1)], (step, moved)
+        assert len(at[2]) == (2 if step == "rank.moved" else 3), (step, at)
+
+
+def test_a_node_dies_at_each_step_of_a_move():
+    for i, step in enumerate(NODE_STEPS):
+        where = "node=3" if step.startswith("procs.join") else "node=2" if step.startswith("procs") else "rank=2"
+        at, _, _ = slid(3, ["--spares", "2"] + LINE, [1], "%s:1:node:%s" % (step, where), ["--redundancy", "triple"])
+        assert len({nodes[-1] for nodes in at.values()}) == 3 and at[2][-1] >= 3, (step, at)
+        assert not {1, 2 if where != "node=3" else 3} & {nodes[-1] for nodes in at.values()}, (step, at)
+
+
+main(globals())
