@@ -38,6 +38,7 @@ static void gather(struct agent *a, int copyset)
     const struct view_copyset *g = &a->view.copyset[copyset];
     set_phase(r, PHASE_GATHER);
     doubt_for_each(a, copyset, claim_own);
+    doubt_for_each_stored(a, copyset, claim_own);
     for (const struct claim *c = r->claims; c && repair_is_one_filled(g) && view_whole_copies(g) > 1; c = c->next)
         r->torn = r->torn || c->living;
 }

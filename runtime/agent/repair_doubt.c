@@ -4,6 +4,7 @@
 #include "runtime/agent/repair_int.h"
 #include "runtime/base/fault.h"
 #include "runtime/wire/doubt.h"
+#include "runtime/wire/marks.h"
 
 void repair_add_doubt(struct agent *a, struct life writer, const struct patch *patch)
 {
@@ -106,6 +107,32 @@ void doubt_for_each(struct agent *a, int copyset, doubt_knows *know)
         for (int i = 0; i < INTENT_MAX; i++)
             if (ranks_intent(a, p, i, &patch) && copyset_of_patch(a, &patch) == copyset)
                 know(a, copyset, p->life, &patch, true);
+}
+
+static void know_piece(struct agent *a, const struct store_segment *s, int copyset, size_t offset, doubt_knows *know)
+{
+    const struct store_copy *copy = &s->copy[copyset_slot(copyset)];
+    size_t piece = layout_piece_bytes(copy->bytes), left = copy->bytes - offset;
+    struct patch patch = {
+        .seg = s->seg, .slot = (uint16_t)copyset_slot(copyset), .offset = offset, .len = left < piece ? left : piece};
+    know(a, copyset, LIFE_NONE, &patch, false); /* of nobody who lives */
+}
+
+void doubt_for_each_stored(struct agent *a, int copyset, doubt_knows *know)
+{
+    int slot = copyset_slot(copyset);
+    if (view_slot_node(&a->view, slot) == a->self)
+        return;
+    for (const struct store_segment *s = a->store.first; s; s = s->next) {
+        const struct store_copy *copy = &s->copy[slot];
+        if (s->redundancy != copyset_class(copyset) || !copy->base || !copy->bytes)
+            continue;
+        size_t piece = layout_piece_bytes(copy->bytes);
+        const _Atomic uint64_t *holders = holders_of(copy->base, copy->bytes);
+        for (size_t at = 0; at < copy->bytes; at += piece)
+            if (atomic_load_explicit(&holders[at / piece], memory_order_relaxed))
+                know_piece(a, s, copyset, at, know);
+    }
 }
 
 static void tell_one(struct agent *a, int copyset, struct life writer, const struct patch *patch, bool living)

@@ -83,6 +83,9 @@ bool doubt_has_torn(const struct agent *a, int copyset);
 /* What is known here of the copyset's patches goes to `know`. living: the writer lives, and is storing there. */
 typedef void doubt_knows(struct agent *a, int copyset, struct life writer, const struct patch *patch, bool living);
 void doubt_for_each(struct agent *a, int copyset, doubt_knows *know);
+/* And, where the slot has left this node, what its processes have stored plainly into the copy here and may not have
+ * brought to the others: their next lives store elsewhere, and nobody would bring it. */
+void doubt_for_each_stored(struct agent *a, int copyset, doubt_knows *know);
 /* All of them to the primary. */
 void doubt_tell_all(struct agent *a, int copyset);
 

@@ -94,7 +94,9 @@ void slides_committed(struct world *w, const struct command *c)
     follow(s, v);
     for (int r = 0; r < v->ranks && !w->failed; r++) {
         const struct view_rank *k = &v->rank[r];
-        int to = plan_of_rank(v, r), is = to >= 0 ? to : k->node, want = wanted(s, k->slot);
+        int to = plan_of_rank(v, r), is = to >= 0 ? to : k->node, want = wanted(s, k->slot), given_up;
+        if (plan_gave_up(v, k->slot, &given_up)) /* without memory there: the library does not know of it */
+            want = view_slot_node(v, k->slot);
         if (k->state == RANK_RUNNING && want >= 0 && is != want)
             world_fail(w, "epoch %llu: rank %d of slot %d is to be on node %d, and the library has %d",
                        (unsigned long long)v->epoch, r, k->slot, is, want);

@@ -112,16 +112,16 @@ static void test_sliding_rank_waits_for_its_data(void **state)
     for (int node = 0; node < 4; node++)
         if (node != DIES)
             world_commit(node, &e, 1);
-    struct view_copyset *g = copyset_at(AT, SEG_TRIPLE, RANK);
-    int at = view_copy_at(g, TARGET);
-    if (at < 0)
-        g->copy[at = g->copies++].node = TARGET;
-    g->copy[at].whole = false;
-    assert_false(view_slot_ready(&agent()->view, RANK));
-    world_settle(AT);
-    world_turn_of(AT);
-    assert_null(w.node[AT].released);
-    g->copy[at].whole = true;
+    for (unsigned class = 1; class < CLASSES; class ++) {
+        struct view_copyset *g = &agent()->view.copyset[copyset_of(RANK, class)];
+        int at = view_copy_at(g, TARGET);
+        assert_true(at > 0 && !g->copy[at].whole);
+        assert_false(view_slot_ready(&agent()->view, RANK));
+        world_settle(AT);
+        world_turn_of(AT);
+        assert_null(w.node[AT].released);
+        g->copy[at].whole = true;
+    }
     assert_true(view_slot_ready(&agent()->view, RANK));
     world_settle(AT);
     world_turn_of(AT);
