@@ -24,7 +24,8 @@
  * by the agent on whose node it ended). That is no failure: no death and no restart is counted, and a rank may move as
  * often as it likes. To its data it is the end of a writer, as a death is, unless the process had nothing on its way
  * when it ended and said so. The ranks of a slot move one by one; the slot stays with its node until the last of them
- * has gone, and its data stay where they are. A node that nobody is left on is a free spare. What else may come to be:
+ * has gone. Then its data follow, or are there already (follow.c), and a node that nobody is left on is a free spare.
+ * What else may come to be:
  *   - the target is dead by this view, or none: the next life begins on the node where the rank was, which also counts
  *     for no restart, as the process has ended;
  *   - the rank's node is dead by this view, or another event has ended this life: the rank has had its next life, and
