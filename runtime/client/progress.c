@@ -80,8 +80,7 @@ static void ask_about(struct client *c, struct op *op, uint64_t now)
 
 int op_waits_for(const struct op *op, bool *went_out)
 {
-    if (!op_has_turn(op))
-        op = op_with_turn(op);
+    op = op_with_turn(op);
     for (const struct piece *p = op->out.pieces; p; p = p->sibling)
         if (!p->done) {
             *went_out = true;
@@ -100,7 +99,7 @@ static void give_up(struct op *op)
     bool went_out;
     int node = op_waits_for(op, &went_out);
     char why[48] = "waited for others";
-    if (!op_has_turn(op) && node >= 0)
+    if (op->name.waits && node >= 0)
         snprintf(why, sizeof why, "waited for an earlier one with node %d", node);
     else if (op_changes(op) && !op->planned && doubt_is_behind(op->client))
         snprintf(why, sizeof why, "waited for what was given up before");

@@ -71,13 +71,13 @@ static inline uint64_t handle_lanes(const keel_handle *h)
     return h->opaque[2] >> HANDLE_FLAGS;
 }
 
+/* To be sealed. */
 static inline void handle_keep_lanes(keel_handle *h, uint64_t lanes)
 {
     handle_set(h, 2, (h->opaque[2] & ((1u << HANDLE_FLAGS) - 1)) | lanes << HANDLE_FLAGS);
-    handle_seal(h);
 }
 
-/* The program is told that what it has was done. */
+/* The program is told that what it has was done. To be sealed. */
 static inline void handle_told(struct client *c, keel_handle *h)
 {
     uint64_t lanes = handle_lanes(h);
@@ -141,15 +141,20 @@ static inline void handle_end(keel_handle *h, keel_status status)
     handle_note(h, status);
 }
 
-/* The caller is told; an aggregate begins anew. */
-static inline keel_status handle_result(struct client *c, keel_handle *h)
+/* The caller is told; an aggregate begins anew. Of one that has no lanes, as one that rests: without the lock. */
+static inline keel_status handle_result_of_rest(keel_handle *h)
 {
-    handle_told(c, h);
     keel_status status = (keel_status)(int64_t)h->opaque[1];
     handle_set(h, 2, h->opaque[2] | HANDLE_SEEN);
     if (h->opaque[2] & HANDLE_AGGREGATE)
         handle_set(h, 1, 0);
     handle_seal(h);
     return status;
+}
+
+static inline keel_status handle_result(struct client *c, keel_handle *h)
+{
+    handle_told(c, h);
+    return handle_result_of_rest(h);
 }
 #endif

@@ -33,7 +33,7 @@ void lanes_take(struct lanes *l, struct lane_op *o, int rank, uint64_t *handle)
 {
     int lane = choose(l);
     struct lane *n = &l->lane[lane];
-    *o = (struct lane_op){.lane = lane, .number = ++n->number};
+    *o = (struct lane_op){.lane = lane, .waits = n->first, .number = ++n->number};
     *(n->first ? &n->last->behind : &n->first) = o;
     n->last = o;
     n->rank = rank;
@@ -58,7 +58,10 @@ struct lane_op *lanes_end(struct lanes *l, struct lane_op *o)
     *(ahead ? &ahead->behind : &n->first) = o->behind;
     if (n->last == o)
         n->last = ahead;
-    return ahead ? NULL : n->first;
+    if (ahead || !n->first)
+        return NULL;
+    n->first->waits = false;
+    return n->first;
 }
 
 void lanes_told_by_call(struct lanes *l, const struct lane_op *o)

@@ -29,13 +29,14 @@
 /* The name of an operation, from lanes_take on; it stays where it is until lanes_end. Zeroed at first. */
 struct lane_op {
     int lane;
+    bool waits;      /* for its turn: its lane has another one under way. Else it may go out */
     uint64_t number; /* 0: it has no name */
     struct lane_op *behind;
 };
 
 struct lane {
     uint64_t number;              /* of the last operation that took it */
-    struct lane_op *first, *last; /* those that have not ended; the first one may go out */
+    struct lane_op *first, *last; /* those that have not ended; all but the first wait */
     /* while it is taken */
     int rank;             /* whose part it is to, if it is implicit; else -1 */
     uint64_t before;      /* the lane that the same handle took before this one */
@@ -54,11 +55,6 @@ struct lanes {
 /* The operation gets its name. rank: whose part it is to, if it is implicit; else -1. handle: what its handle has of
  * lanes, 0 at first, below 2^56; NULL: it has none. */
 void lanes_take(struct lanes *l, struct lane_op *o, int rank, uint64_t *handle);
-/* It may go out: what its lane had under way before has ended. */
-static inline bool lanes_has_turn(const struct lanes *l, const struct lane_op *o)
-{
-    return o->number == 0 || l->lane[o->lane].first == o;
-}
 /* It has its answer, or is given up and never sent again. Returns whose turn has come by that; NULL: nobody's. */
 struct lane_op *lanes_end(struct lanes *l, struct lane_op *o);
 

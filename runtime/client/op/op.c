@@ -324,7 +324,7 @@ void op_advance(struct op *op, uint64_t now)
             op_fail(op, op->status);
         return;
     }
-    if (!op_has_turn(op))
+    if (op->name.waits)
         return;
     if (op->replan || !op->planned) {
         if (op->replan)

@@ -154,9 +154,7 @@ void op_connection_lost(struct client *c, int node);
 void op_connection_up(struct client *c, int node);
 void op_answered(struct client *c, const struct wire *w, const void *body, size_t len, uint64_t now);
 void op_access_done(struct piece *p, keel_status status);
-/* It has its turn in its lane, if it has one. */
-bool op_has_turn(const struct op *op);
-/* Who has it. */
+/* Who has the turn in its lane: itself, if it does not wait for that (or has none). */
 const struct op *op_with_turn(const struct op *op);
 /* The node whose answer is missing, or to which there was no way; of one that has no turn in its lane that of who has
  * it. -1: it had no plan, or it was not its turn. (progress.c) */

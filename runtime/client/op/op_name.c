@@ -5,11 +5,6 @@
 #include "runtime/client/op/handle.h"
 #include "runtime/client/op/op_int.h"
 
-bool op_has_turn(const struct op *op)
-{
-    return lanes_has_turn(&op->client->ops.lanes, &op->name);
-}
-
 static struct op *op_of(struct lane_op *name)
 {
     return (struct op *)((char *)name - offsetof(struct op, name));
@@ -17,7 +12,7 @@ static struct op *op_of(struct lane_op *name)
 
 const struct op *op_with_turn(const struct op *op)
 {
-    return op->name.number ? op_of(op->client->ops.lanes.lane[op->name.lane].first) : op;
+    return op->name.waits ? op_of(op->client->ops.lanes.lane[op->name.lane].first) : op;
 }
 
 void name_take(struct op *op)
@@ -27,8 +22,10 @@ void name_take(struct op *op)
         return;
     uint64_t held = op->handle ? handle_lanes(op->handle) : 0;
     lanes_take(l, &op->name, op->implicit ? op->rank : -1, op->handle ? &held : NULL);
-    if (op->handle)
+    if (op->handle) {
         handle_keep_lanes(op->handle, held);
+        handle_seal(op->handle);
+    }
 }
 
 void name_end(struct op *op)

@@ -194,7 +194,7 @@ keel_status rma_wait(struct client *c, keel_handle *handle)
     if (!handle)
         return bad_call(c);
     if (handle_rests(handle))
-        return handle_result(c, handle);
+        return handle_result_of_rest(handle);
     if (!lock_handles(c, handle, 1))
         return bad_call(c);
     if (c->ready && !handle_done(handle)) /* who has left has nothing under way */

@@ -29,7 +29,7 @@ static void test_lane_blocking_calls_have_lane_0_and_number_the_calls(void **sta
         struct lane_op o;
         assert_int_equal(lane_of(&l, &o, BLOCKS, NULL), 0);
         assert_int_equal(o.number, n);
-        assert_true(lanes_has_turn(&l, &o));
+        assert_false(o.waits);
         assert_null(lanes_end(&l, &o));
         lanes_told_by_call(&l, &o);
     }
@@ -49,7 +49,7 @@ static void test_lane_is_kept_until_the_handle_was_waited_for(void **state)
     assert_int_equal(lane_of(&l, &c, BLOCKS, NULL), 0);
     assert_int_equal(c.number, 2);
     lanes_told_by_handle(&l, of_a); /* once more: it is another one's by now */
-    assert_true(lanes_has_turn(&l, &c));
+    assert_false(c.waits);
     assert_null(lanes_end(&l, &c));
     struct lane_op d;
     lanes_told_by_call(&l, &c);
@@ -105,7 +105,7 @@ static void test_lane_where_all_are_taken_only_its_own_wait_for_the_oldest(void 
     for (int i = 0; i < N; i++) {
         assert_int_equal(lane_of(&l, &o[i], 0, NULL), i % LANES_MAX);
         assert_int_equal(o[i].number, 1 + i / LANES_MAX);
-        assert_int_equal(lanes_has_turn(&l, &o[i]), i == 0 || i % LANES_MAX);
+        assert_int_equal(o[i].waits, i && i % LANES_MAX == 0);
         if (i % LANES_MAX)
             assert_null(lanes_end(&l, &o[i]));
     }
@@ -115,7 +115,7 @@ static void test_lane_where_all_are_taken_only_its_own_wait_for_the_oldest(void 
     assert_null(lanes_end(&l, &o[4 * LANES_MAX])); /* and the last one */
     assert_null(lanes_end(&l, &o[3 * LANES_MAX]));
     assert_int_equal(lane_of(&l, &o[0], 0, NULL), 0);
-    assert_true(lanes_has_turn(&l, &o[0]));
+    assert_false(o[0].waits);
 }
 
 static void test_lane_handles_that_are_forgotten_hold_up_nobody(void **state)
@@ -127,7 +127,7 @@ static void test_lane_handles_that_are_forgotten_hold_up_nobody(void **state)
     for (int i = 0; i < 10 * LANES_MAX; i++) {
         uint64_t handle = 0;
         assert_int_equal(lane_of(&l, &o, BLOCKS, &handle), i % LANES_MAX);
-        assert_true(lanes_has_turn(&l, &o));
+        assert_false(o.waits);
         assert_null(lanes_end(&l, &o));
         sixth = i == 5 ? handle : sixth;
     }
@@ -200,7 +200,7 @@ static void end(struct run *r, struct under_way *u)
 static void answers(struct run *r)
 {
     struct under_way *u = &r->op[rng_below(&r->rng, UNDER_WAY)];
-    if (u->used && (lanes_has_turn(&r->lanes, &u->name) || rng_below(&r->rng, 50) == 0))
+    if (u->used && (!u->name.waits || rng_below(&r->rng, 50) == 0))
         end(r, u);
 }
 
@@ -225,7 +225,7 @@ static struct under_way *begin(struct run *r, int handle, int rank, int call)
     lanes_take(&r->lanes, &u->name, rank, handle >= 0 ? &r->handle[handle] : NULL);
     r->named[call].lane = u->name.lane;
     r->named[call].number = u->name.number;
-    if (lanes_has_turn(&r->lanes, &u->name))
+    if (!u->name.waits)
         goes_out(r, &u->name);
     return u;
 }
@@ -346,7 +346,7 @@ static void test_lane_few_under_way_few_lanes(void **state)
                 handle[which] = 0;
                 lanes_take(&l, &o[which], BLOCKS, &handle[which]);
                 assert_true(o[which].lane < few);
-                assert_true(lanes_has_turn(&l, &o[which]));
+                assert_false(o[which].waits);
             }
             open[which] = !open[which];
         }
