@@ -1,56 +1,42 @@
 #include "apps/stencil/block.h"
 
+#include <stdlib.h>
 #include <string.h>
 
-/* Cells on the faces between blocks: what the ranks of such a grid have to send each other. */
-static int64_t faces(const struct field *f, const int *ranks)
+/* The grid's dimension that is this one of the field. */
+static int dim_of_grid(const struct field *f, int dim)
 {
-    int64_t sum = 0;
-    for (int d = 0; d < STENCIL_DIMS; d++) {
-        int64_t face = ranks[d] - 1;
-        for (int e = 0; e < STENCIL_DIMS; e++)
-            face *= e == d ? 1 : f->cells[e];
-        sum += face;
-    }
-    return sum;
+    return f->dims - 1 - dim;
 }
 
-static bool fits(const struct field *f, const int *ranks)
+void field_extent(const struct field *f, int64_t extent[STENCIL_DIMS])
 {
+    for (int d = 0; d < f->dims; d++)
+        extent[dim_of_grid(f, d)] = f->cells[d];
+}
+
+bool field_arrange(struct field *f, const keel_grid *grid)
+{
+    f->grid = *grid;
+    f->ranks[2] = 1;
+    for (int d = 0; d < f->dims; d++)
+        f->ranks[d] = grid->size[dim_of_grid(f, d)];
     for (int d = 0; d < STENCIL_DIMS; d++)
-        if (ranks[d] > f->cells[d])
+        if (f->ranks[d] > f->cells[d])
             return false;
-    return true;
+    return grid->dims == f->dims;
 }
 
-bool field_arrange(struct field *f, int ranks)
+static int rank_towards(const struct field *f, int rank, int direction)
 {
-    bool found = false;
-    for (int i = 1; i <= ranks; i++) {
-        for (int j = 1; ranks % i == 0 && j <= ranks / i; j++) {
-            int grid[STENCIL_DIMS] = {i, j, ranks / i / j};
-            if (ranks / i % j || (f->dims == 2 && grid[2] > 1) || !fits(f, grid))
-                continue;
-            if (!found || faces(f, grid) < faces(f, f->ranks))
-                memcpy(f->ranks, grid, sizeof grid);
-            found = true;
-        }
-    }
-    return found;
-}
-
-static int rank_at(const struct field *f, const int *at)
-{
-    int where[STENCIL_DIMS];
+    int step[STENCIL_DIMS], there = -1;
     for (int d = 0; d < STENCIL_DIMS; d++) {
-        where[d] = at[d];
-        if (where[d] >= 0 && where[d] < f->ranks[d])
-            continue;
-        if (!f->periodic || d >= f->dims)
+        if (d < f->dims)
+            step[dim_of_grid(f, d)] = direction_step(direction, d);
+        else if (direction_step(direction, d))
             return -1;
-        where[d] = (where[d] + f->ranks[d]) % f->ranks[d];
     }
-    return (where[0] * f->ranks[1] + where[1]) * f->ranks[2] + where[2];
+    return keel_grid_neighbour(&f->grid, rank, step, f->periodic, &there) == KEEL_OK ? there : -1;
 }
 
 static int distance(int direction)
@@ -63,18 +49,20 @@ static int distance(int direction)
 
 struct block block_of(const struct field *f, int rank)
 {
-    struct block b = {.at = {rank / f->ranks[2] / f->ranks[1], rank / f->ranks[2] % f->ranks[1], rank % f->ranks[2]}};
+    struct block b = {0};
+    int coords[STENCIL_DIMS] = {0};
+    if (keel_grid_coords(&f->grid, rank, coords) != KEEL_OK)
+        abort(); /* no such rank: the caller's mistake */
+    for (int d = 0; d < f->dims; d++)
+        b.at[d] = coords[dim_of_grid(f, d)];
     for (int d = 0; d < STENCIL_DIMS; d++) {
         int each = f->cells[d] / f->ranks[d], more = f->cells[d] % f->ranks[d];
         b.cells[d] = each + (b.at[d] < more);
         b.first[d] = b.at[d] * each + (b.at[d] < more ? b.at[d] : more);
     }
     for (int direction = 0; direction < STENCIL_DIRECTIONS; direction++) {
-        int at[STENCIL_DIMS];
-        for (int d = 0; d < STENCIL_DIMS; d++)
-            at[d] = b.at[d] + direction_step(direction, d);
         bool needed = direction != STENCIL_HERE && (f->corners || distance(direction) == 1);
-        b.neighbour[direction] = needed ? rank_at(f, at) : -1;
+        b.neighbour[direction] = needed ? rank_towards(f, rank, direction) : -1;
     }
     return b;
 }

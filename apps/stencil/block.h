@@ -1,14 +1,17 @@
 /* How a field of cells is cut into blocks, one for each rank, and what of a block its neighbours need. Pure.
  *
- * A field has two or three dimensions; with two the third has one cell and one rank. Ranks stand in a grid, the last
- * dimension changes fastest. Cells are cut as evenly as can be: the first blocks of a dimension have one more. A block
- * is kept with a border of one cell on all sides. */
+ * A field has two or three dimensions; with two the third has one cell and one rank. Ranks stand in a grid of
+ * keel's (keel/grid.h), whose x is the field's last dimension: rows of cells are rows of ranks, and of nodes. Cells
+ * are cut as evenly as can be: the first blocks of a dimension have one more. A block is kept with a border of one
+ * cell on all sides. */
 #ifndef APPS_STENCIL_BLOCK_H
 #define APPS_STENCIL_BLOCK_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include <keel/grid.h>
 
 enum { STENCIL_DIMS = 3, STENCIL_DIRECTIONS = 27, STENCIL_HERE = 13 };
 
@@ -20,7 +23,8 @@ struct box {
 struct field {
     int dims;                /* 2, 3 */
     int cells[STENCIL_DIMS]; /* of the whole field */
-    int ranks[STENCIL_DIMS]; /* the grid that the ranks stand in */
+    keel_grid grid;          /* that the ranks stand in, */
+    int ranks[STENCIL_DIMS]; /* and how many there are along each dimension of the field */
     bool periodic;
     bool corners; /* the stencil needs neighbours across edges and corners, too */
 };
@@ -32,9 +36,10 @@ struct block {
     int neighbour[STENCIL_DIRECTIONS]; /* rank in that direction, -1: none, or nothing is needed from it */
 };
 
-/* Cut a number of ranks into a grid: as near to blocks of equal sides as its factors allow. False: some rank would have
- * no cell. */
-bool field_arrange(struct field *f, int ranks);
+/* What keel_grid_make is to cut. */
+void field_extent(const struct field *f, int64_t extent[STENCIL_DIMS]);
+/* The ranks stand in this grid, of as many dimensions. False: some rank would have no cell. */
+bool field_arrange(struct field *f, const keel_grid *grid);
 static inline int field_ranks(const struct field *f)
 {
     return f->ranks[0] * f->ranks[1] * f->ranks[2];

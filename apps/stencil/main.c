@@ -204,7 +204,10 @@ int main(int argc, char **argv)
                           .periodic = options.periodic,
                           .corners = stencil_has_corners(options.stencil)};
     memcpy(field.cells, options.cells, sizeof field.cells);
-    if (!field_arrange(&field, keel_size()))
+    keel_grid grid;
+    int64_t extent[STENCIL_DIMS];
+    field_extent(&field, extent);
+    if (keel_grid_make(field.dims, extent, &grid) != KEEL_OK || !field_arrange(&field, &grid))
         return cannot("the field cannot be cut into a block for each rank: more cells, or fewer ranks");
     return run(&options, &field);
 }

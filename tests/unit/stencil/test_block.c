@@ -4,40 +4,43 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "apps/stencil/block.h"
+#include "cut.h"
 
 static struct field field_of(int dims, int i, int j, int k, bool periodic, bool corners)
 {
     return (struct field){.dims = dims, .cells = {i, j, k}, .periodic = periodic, .corners = corners};
 }
 
-static void test_field_is_cut_into_blocks_as_square_as_can_be(void **state)
+static void test_rows_of_cells_are_rows_of_ranks(void **state)
 {
     (void)state;
-    struct field f = field_of(2, 100, 100, 1, false, false);
-    assert_true(field_arrange(&f, 12));
-    assert_int_equal(f.ranks[0] * f.ranks[1], 12);
-    assert_true(f.ranks[0] + f.ranks[1] == 7);
-    f = field_of(2, 10, 1000, 1, false, false);
-    assert_true(field_arrange(&f, 12));
-    assert_int_equal(f.ranks[1], 12); /* the long side */
-    f = field_of(3, 64, 64, 64, false, false);
-    assert_true(field_arrange(&f, 8));
-    assert_int_equal(f.ranks[0], 2);
-    assert_int_equal(f.ranks[1], 2);
-    assert_int_equal(f.ranks[2], 2);
+    struct field f = field_of(2, 100, 50, 1, false, false);
+    int64_t extent[STENCIL_DIMS];
+    field_extent(&f, extent);
+    assert_int_equal(extent[0], 50); /* x is the last dimension */
+    assert_int_equal(extent[1], 100);
+    assert_true(cut_as(&f, 4, 3, 1, false));
+    assert_int_equal(f.ranks[0], 4);
+    assert_int_equal(f.ranks[1], 3);
+    assert_int_equal(f.ranks[2], 1);
+    struct block b = block_of(&f, 5); /* the third of the second row */
+    assert_int_equal(b.at[0], 1);
+    assert_int_equal(b.at[1], 2);
+    assert_int_equal(b.first[0], 25);
 }
 
-static void test_field_of_fewer_cells_than_ranks_is_not_cut(void **state)
+static void test_field_of_fewer_cells_than_ranks_is_not_arranged(void **state)
 {
     (void)state;
     struct field f = field_of(2, 2, 2, 1, false, false);
-    assert_true(field_arrange(&f, 4));
-    assert_false(field_arrange(&f, 5));
-    assert_false(field_arrange(&f, 3)); /* no side of three cells */
+    assert_true(cut_as(&f, 2, 2, 1, false));
+    assert_false(cut_as(&f, 1, 3, 1, false));
+    assert_false(cut_as(&f, 3, 1, 1, false));
     f = field_of(3, 1, 1, 7, false, false);
-    assert_true(field_arrange(&f, 7));
-    assert_false(field_arrange(&f, 8));
+    assert_true(cut_as(&f, 1, 1, 7, false));
+    assert_false(cut_as(&f, 1, 1, 8, false));
+    keel_grid flat = {.dims = 2, .size = {1, 1, 1, 1, 1, 1}, .block = {1, 1, 1, 1, 1, 1}};
+    assert_false(field_arrange(&f, &flat));
 }
 
 /* Every cell of the field is in one block. */
@@ -45,8 +48,9 @@ static void test_blocks_have_each_cell_once(void **state)
 {
     (void)state;
     struct field f = field_of(3, 7, 5, 11, false, true);
-    for (int ranks = 1; ranks <= 24; ranks++) {
-        if (!field_arrange(&f, ranks))
+    for (int n = 2; n <= 49; n++) {
+        const int ranks = n / 2;
+        if (!cut_field(&f, ranks, n % 2))
             continue;
         unsigned char seen[7][5][11] = {0};
         for (int r = 0; r < ranks; r++) {
@@ -66,9 +70,9 @@ static void test_blocks_have_each_cell_once(void **state)
 static void test_neighbours_agree_on_what_they_give_and_take(void **state)
 {
     (void)state;
-    for (int kind = 0; kind < 4; kind++) {
+    for (int kind = 0; kind < 8; kind++) {
         struct field f = field_of(3, 9, 6, 5, kind & 1, kind & 2);
-        assert_true(field_arrange(&f, 12));
+        assert_true(cut_as(&f, 3, 2, 2, kind & 4));
         for (int r = 0; r < 12; r++) {
             struct block b = block_of(&f, r);
             for (int d = 0; d < STENCIL_DIRECTIONS; d++) {
@@ -93,7 +97,7 @@ static void test_directions_that_a_stencil_without_corners_does_not_need_are_non
 {
     (void)state;
     struct field f = field_of(2, 9, 9, 1, false, false);
-    assert_true(field_arrange(&f, 9));
+    assert_true(cut_as(&f, 3, 3, 1, false));
     struct block middle = block_of(&f, 4), corner = block_of(&f, 0);
     int n = 0, m = 0;
     for (int d = 0; d < STENCIL_DIRECTIONS; d++) {
@@ -113,8 +117,8 @@ static void test_directions_that_a_stencil_without_corners_does_not_need_are_non
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_field_is_cut_into_blocks_as_square_as_can_be),
-        cmocka_unit_test(test_field_of_fewer_cells_than_ranks_is_not_cut),
+        cmocka_unit_test(test_rows_of_cells_are_rows_of_ranks),
+        cmocka_unit_test(test_field_of_fewer_cells_than_ranks_is_not_arranged),
         cmocka_unit_test(test_blocks_have_each_cell_once),
         cmocka_unit_test(test_neighbours_agree_on_what_they_give_and_take),
         cmocka_unit_test(test_directions_that_a_stencil_without_corners_does_not_need_are_none),

@@ -8,15 +8,16 @@
 #include <string.h>
 
 #include "apps/stencil/sweep.h"
+#include "cut.h"
 
 enum { SWEEPS = 7, CELLS_MAX = 12 * 11 * 10, RANKS_MAX = 12 };
 
 /* The field after some sweeps, cut for so many ranks who exchange what they need. out: row by row. */
-static void sweeps_of(enum stencil s, struct field f, int ranks, double *out)
+static void sweeps_of(enum stencil s, struct field f, int ranks, bool blocks, double *out)
 {
     double *now[RANKS_MAX], *next[RANKS_MAX];
     struct block b[RANKS_MAX];
-    assert_true(field_arrange(&f, ranks));
+    assert_true(cut_field(&f, ranks, blocks));
     double *row = malloc(field_largest_halo(&f) * sizeof *row);
     for (int r = 0; r < ranks; r++) {
         b[r] = block_of(&f, r);
@@ -66,10 +67,12 @@ static void test_sweep_gives_the_same_bits_however_the_field_is_cut(void **state
                           .corners = stencil_has_corners(s)};
         double whole[CELLS_MAX], cut[CELLS_MAX];
         size_t bytes = 12 * 11 * (size_t)f.cells[2] * sizeof *whole;
-        sweeps_of(s, f, 1, whole);
+        sweeps_of(s, f, 1, false, whole);
         for (int ranks = 2; ranks <= RANKS_MAX; ranks += ranks > 3 ? 4 : 1) {
-            sweeps_of(s, f, ranks, cut);
-            assert_memory_equal(whole, cut, bytes);
+            for (int blocks = 0; blocks < 2; blocks++) {
+                sweeps_of(s, f, ranks, blocks, cut);
+                assert_memory_equal(whole, cut, bytes);
+            }
         }
     }
 }
@@ -79,14 +82,14 @@ static void test_sweep_keeps_the_heat_of_a_periodic_field(void **state)
     (void)state;
     struct field f = {.dims = 3, .cells = {12, 11, 10}, .periodic = true, .corners = true};
     double before = 0, after = 0, cells[CELLS_MAX], begin[14 * 13 * 12];
-    assert_true(field_arrange(&f, 1));
+    assert_true(cut_field(&f, 1, false));
     struct block b = block_of(&f, 0);
     sweep_begin(&f, &b, begin);
     for (int i = 1; i <= 12; i++)
         for (int j = 1; j <= 11; j++)
             for (int k = 1; k <= 10; k++)
                 before += begin[block_index(&b, i, j, k)];
-    sweeps_of(STENCIL_27P, f, 1, cells);
+    sweeps_of(STENCIL_27P, f, 1, false, cells);
     for (size_t i = 0; i < CELLS_MAX; i++)
         after += cells[i];
     assert_true(before > 1);
@@ -97,7 +100,7 @@ static void test_sweep_tells_how_much_changed(void **state)
 {
     (void)state;
     struct field f = {.dims = 2, .cells = {3, 3, 1}};
-    assert_true(field_arrange(&f, 1));
+    assert_true(cut_field(&f, 1, false));
     struct block b = block_of(&f, 0);
     double from[5 * 5 * 3] = {0}, to[5 * 5 * 3];
     from[block_index(&b, 2, 2, 1)] = 1;
