@@ -124,10 +124,14 @@ static const struct option_row rows[] = {
      TEXT(grid.spares)},
     {"substitution", 0, "METHOD", 3,
      "0D (the nearest free node), 1D, 2D, ... (a line, a plane moves by one), hybrid(all), hybrid(-2D), "
-     "hybrid(2D+0D), balance, repair, repair(N), auto (the default), none; see keel-place",
+     "hybrid(2D+0D), balance, repair, repair(N), auto (the default), user:FILE (a line \"PLACE: FROM>TO ...\" for each "
+     "failure), none; see keel-place",
      TEXT(grid.method)},
     {"moves", 0, "N", 3, "how many nodes' ranks one failure may move, by any method (default: any number)",
      NUMBER(o.job.grid.moves, 1, GRID_MOVES_MAX), GIVEN(grid.moves_given)},
+    {"positions", 0, "FILE", 3,
+     "where the hosts stand on the grid: a line \"HOST X Y ...\" for each (default: x first, in their order)",
+     TEXT(grid.positions)},
     {"dead", 0, "PLACE,...", 3,
      "places of the grid, by their numbers from 0 or their hosts, whose nodes are dead: nothing is started there",
      TEXT(grid.dead)},

@@ -1,11 +1,12 @@
 /* The grid on which nodes stand: what keelrun's options say of it, and which host gets which number. */
 #include "pm/run/options_parts.h"
 
+#include "pm/run/allocation.h"
+#include "pm/run/grid_files.h"
 #include "pm/wire/bytes.h"
 #include "pm/wire/quit.h"
 #include "runtime/topo/rule.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,7 @@ static void refuse_without_grid(const struct grid_options *g)
                           : g->method      ? "--substitution"
                           : g->moves_given ? "--moves"
                           : g->dead        ? "--dead"
+                          : g->positions   ? "--positions"
                                            : NULL;
     if (useless)
         pm_quit(2, "%s is of use only with --grid", useless);
@@ -60,6 +62,11 @@ static struct spare_layout default_layout(const struct grid *g)
 
 static void read_shape(const struct grid_options *said, struct grid *g, struct spare_layout *l)
 {
+    const char *slurm = getenv("SLURM_TOPOLOGY_ADDR_PATTERN");
+    if (strcmp(said->shape, "auto") == 0)
+        pm_quit(2, "--grid auto: %s%s%s; --grid 4x4 says it, and --positions which host stands where",
+                slurm ? "Slurm's topology is " : "nobody says how the nodes are joined", slurm ? slurm : "",
+                slurm ? ", no grid" : "");
     const char *why = grid_parse(g, said->shape);
     if (why)
         pm_quit(2, "--grid %s: %s", said->shape, why);
@@ -100,7 +107,7 @@ static void check_method(struct place_method *m, const char *text, const struct 
 {
     static const char *const names[] = {
         "0D",      "1D",     "2D",        "3D",   "hybrid(all)", "hybrid(-2D)", "hybrid(2D+0D)",
-        "balance", "repair", "repair(8)", "auto", "none"};
+        "balance", "repair", "repair(8)", "auto", "none",        "user:FILE"};
     enum { NAMES = sizeof names / sizeof names[0] };
     const char *why = strlen(text) < sizeof m->name ? rule_method(m, text, g->ndims) : "it is too long", *near = NULL;
     if (!why)
@@ -113,37 +120,89 @@ static void check_method(struct place_method *m, const char *text, const struct 
         }
     if (near && strcmp(near, text) != 0)
         pm_quit(2, "--substitution %s is not known; is %s meant?", text, near);
-    pm_quit(2, "--substitution %s: %s; or balance, repair, repair(N), auto, none", text, why);
+    pm_quit(2, "--substitution %s: %s; or balance, repair, repair(N), auto, user:FILE, none", text, why);
 }
 
-/* A number, or a host's name. */
-static int read_place(const struct options *o, const struct grid *g, const char *text)
+/* Where hosts stand: by the file, or in their order. */
+struct standing {
+    const char **host; /* [hosts] without users */
+    int *place_of;     /* [hosts] */
+    struct grid_names names;
+};
+
+static void stand_as_told(const struct grid *g, const char *path, struct standing *s)
 {
-    char *end;
-    long place = strtol(text, &end, 10);
-    if (isdigit((unsigned char)*text) && !*end && place < g->nodes)
-        return (int)place;
-    for (int i = 0; i < o->hosts.count; i++)
-        if (strcmp(text, host_address(o->hosts.names[i])) == 0)
-            return i;
-    pm_quit(2, "--dead: %s is neither a place from 0 to %d nor a host", text, g->nodes - 1);
+    char why[300], *text = read_whole_file(path);
+    if (!grid_positions_parse(&s->names, g->ndims, g->size, text, s->place_of, why, sizeof why))
+        pm_quit(2, "%s: %s", path, why);
+    free(text);
 }
 
-static void read_dead(struct options *o, const struct grid *g, const char *said)
+static void find_hosts(const struct options *o, const struct parsing *p, const struct grid *g, struct standing *s)
+{
+    int hosts = o->hosts.count;
+    if (p->grid.positions && !hosts)
+        pm_quit(2, "--positions is of use only with hosts: emulated nodes stand anywhere");
+    if (hosts > g->nodes || (!p->grid.positions && hosts && hosts < g->nodes))
+        pm_quit(2, "the grid %s has %d places, and there are %d hosts", p->grid.shape, g->nodes, hosts);
+    *s = (struct standing){.host = pm_alloc((size_t)(hosts + 1) * sizeof *s->host),
+                           .place_of = pm_alloc((size_t)(hosts + 1) * sizeof *s->place_of)};
+    for (int i = 0; i < hosts; i++) {
+        s->host[i] = host_address(o->hosts.names[i]);
+        s->place_of[i] = i;
+    }
+    s->names = (struct grid_names){.host = s->host, .hosts = hosts, .places = g->nodes, .place_of = s->place_of};
+    if (p->grid.positions)
+        stand_as_told(g, p->grid.positions, s);
+}
+
+static bool is_listed(const struct grid_choice *choice, int place)
+{
+    for (int i = 0; i < choice->ndead; i++)
+        if (choice->dead[i] == place)
+            return true;
+    return false;
+}
+
+/* Places without a host first. */
+static void read_dead(struct options *o, const struct grid *g, const char *said, const struct standing *s)
 {
     struct grid_choice *choice = &o->job.grid;
     choice->dead = pm_alloc((size_t)g->nodes * sizeof *choice->dead);
+    for (int place = 0; place < g->nodes && s->names.hosts; place++) {
+        bool taken = false;
+        for (int i = 0; i < s->names.hosts; i++)
+            taken = taken || s->place_of[i] == place;
+        if (!taken)
+            choice->dead[choice->ndead++] = place;
+    }
     if (!said)
         return;
     char *list = pm_strdup(said), *rest = list, *word;
     while ((word = strsep(&rest, ","))) {
-        int place = read_place(o, g, word);
-        for (int i = 0; i < choice->ndead; i++)
-            if (choice->dead[i] == place)
-                pm_quit(2, "--dead names %s twice", word);
+        int place = grid_place_of(&s->names, word);
+        if (place < 0)
+            pm_quit(2, "--dead: %s is neither a place from 0 to %d nor a host", word, g->nodes - 1);
+        if (is_listed(choice, place))
+            pm_quit(2, "--dead names %s twice", word);
         choice->dead[choice->ndead++] = place;
     }
     free(list);
+}
+
+/* user:FILE; anything else is a method's name. */
+static const char *read_plans(struct options *o, const char *method, const struct standing *s)
+{
+    char why[300];
+    if (strcmp(method, "user") == 0 || strcmp(method, "user:") == 0)
+        pm_quit(2, "--substitution %s: which file has the plans? user:FILE", method);
+    if (strncmp(method, "user:", 5) != 0)
+        return method;
+    char *text = read_whole_file(method + 5);
+    if (!grid_plans_parse(&s->names, text, &o->job.grid.plans, &o->job.grid.nplans, why, sizeof why))
+        pm_quit(2, "%s: %s", method + 5, why);
+    free(text);
+    return "user";
 }
 
 /* ---- how many, and who ---- */
@@ -168,8 +227,6 @@ static int count_nodes(const struct options *o, const struct parsing *p, const s
 static void check_counts(const struct options *o, const struct parsing *p, const struct grid_rule *r, int nodes)
 {
     int spares = r->grid.nodes - nodes - r->ndead;
-    if (p->hosts_given && o->hosts.count != r->grid.nodes)
-        pm_quit(2, "the grid %s has %d places, and there are %d hosts", p->grid.shape, r->grid.nodes, o->hosts.count);
     if (spares < 0)
         pm_quit(2, "the grid %s with %d dead nodes has %d that live, and %d are to compute", p->grid.shape, r->ndead,
                 r->grid.nodes - r->ndead, nodes);
@@ -178,23 +235,23 @@ static void check_counts(const struct options *o, const struct parsing *p, const
                 r->grid.nodes, nodes, r->ndead ? " and the dead ones" : "", spares, o->job.spares);
 }
 
-/* Hosts have the places in their order; from now on they are in that of their nodes' numbers. */
-static void order_hosts(struct host_list *hosts, const int *node_at, int places)
+/* From now on hosts are in the order of their nodes' numbers; those on dead places are none. */
+static void order_hosts(struct host_list *hosts, const int *node_at, const int *place_of)
 {
     struct host_list was = *hosts;
-    hosts->names = pm_alloc((size_t)places * sizeof *hosts->names);
-    hosts->slots = pm_alloc((size_t)places * sizeof *hosts->slots);
-    hosts->most = pm_alloc((size_t)places * sizeof *hosts->most);
+    hosts->names = pm_alloc((size_t)was.count * sizeof *hosts->names);
+    hosts->slots = pm_alloc((size_t)was.count * sizeof *hosts->slots);
+    hosts->most = pm_alloc((size_t)was.count * sizeof *hosts->most);
     hosts->count = 0;
-    for (int g = 0; g < places; g++) {
-        int node = node_at[g];
+    for (int i = 0; i < was.count; i++) {
+        int node = node_at[place_of[i]];
         if (node < 0) {
-            free(was.names[g]);
+            free(was.names[i]);
             continue;
         }
-        hosts->names[node] = was.names[g];
-        hosts->slots[node] = was.slots[g];
-        hosts->most[node] = was.most[g];
+        hosts->names[node] = was.names[i];
+        hosts->slots[node] = was.slots[i];
+        hosts->most[node] = was.most[i];
         hosts->count++;
     }
     free(was.names);
@@ -203,7 +260,7 @@ static void order_hosts(struct host_list *hosts, const int *node_at, int places)
 }
 
 /* Who has which number. */
-static void number_nodes(struct options *o, const struct grid_rule *r, const char *shape)
+static void number_nodes(struct options *o, const struct grid_rule *r, const char *shape, const struct standing *s)
 {
     static struct grid_state state; /* its parts point to each other */
     int *node_at = pm_alloc((size_t)r->grid.nodes * sizeof *node_at);
@@ -214,7 +271,7 @@ static void number_nodes(struct options *o, const struct grid_rule *r, const cha
                 state.place.homeless, r->ndead);
     (void)grid_numbers(&state, node_at);
     if (o->hosts.count)
-        order_hosts(&o->hosts, node_at, r->grid.nodes);
+        order_hosts(&o->hosts, node_at, s->place_of);
     grid_close(&state);
     free(node_at);
 }
@@ -223,14 +280,17 @@ void options_grid(struct options *o, const struct parsing *p)
 {
     struct grid_choice *choice = &o->job.grid;
     struct grid_rule r = {0};
+    struct standing s;
     const char *method = p->grid.method ? p->grid.method : "auto";
     if (!p->grid.shape) {
         refuse_without_grid(&p->grid);
         return;
     }
     read_shape(&p->grid, &r.grid, &r.layout);
+    find_hosts(o, p, &r.grid, &s);
+    method = read_plans(o, method, &s);
     check_method(&r.method, method, &r.grid);
-    read_dead(o, &r.grid, p->grid.dead);
+    read_dead(o, &r.grid, p->grid.dead, &s);
     grid_format(&r.grid, choice->grid, sizeof choice->grid);
     spare_format(&r.layout, choice->spares, sizeof choice->spares);
     snprintf(choice->method, sizeof choice->method, "%s", method);
@@ -241,5 +301,7 @@ void options_grid(struct options *o, const struct parsing *p)
     check_counts(o, p, &r, nodes);
     o->job.nodes = nodes;
     o->job.spares = r.grid.nodes - nodes - r.ndead;
-    number_nodes(o, &r, p->grid.shape);
+    number_nodes(o, &r, p->grid.shape, &s);
+    free(s.host);
+    free(s.place_of);
 }

@@ -8,7 +8,7 @@ enum { MODE_COPIES = VIEW_ABORT + 1 }; /* VIEW_DEGRADE, but for what degrade say
 
 /* As they are written; NULL: not given. */
 struct grid_options {
-    const char *shape, *torus, *spares, *method, *dead;
+    const char *shape, *torus, *spares, *method, *dead, *positions;
     bool moves_given;
 };
 

@@ -12,8 +12,9 @@ static json_t *grid_encode(const struct job_settings *s)
     const struct grid_choice *g = &s->grid;
     if (!settings_on_grid(s))
         return json_null();
-    return json_pack("{s:s, s:s, s:s, s:i, s:o}", "nodes", g->grid, "spares", g->spares, "method", g->method, "moves",
-                     g->moves, "dead", codec_ints(g->dead, g->ndead));
+    return json_pack("{s:s, s:s, s:s, s:i, s:o, s:o}", "nodes", g->grid, "spares", g->spares, "method", g->method,
+                     "moves", g->moves, "dead", codec_ints(g->dead, g->ndead), "plans",
+                     codec_ints(g->plans, g->nplans));
 }
 
 json_t *settings_encode(const struct job_settings *s)
@@ -100,16 +101,21 @@ static bool text(const json_t *object, const char *key, char out[GRID_TEXT_MAX])
 /* null: none. What the texts mean is the reader's matter. */
 static bool grid(const json_t *object, struct grid_choice *out)
 {
-    const json_t *said = json_object_get(object, "grid"), *dead = json_object_get(said, "dead");
-    size_t ndead = json_array_size(dead);
+    const json_t *said = json_object_get(object, "grid"), *dead = json_object_get(said, "dead"),
+                 *plans = json_object_get(said, "plans");
+    size_t ndead = json_array_size(dead), nplans = json_array_size(plans);
     if (json_is_null(said))
         return true;
     if (!text(said, "nodes", out->grid) || !text(said, "spares", out->spares) || !text(said, "method", out->method) ||
-        !number(said, "moves", 0, GRID_MOVES_MAX, &out->moves) || !json_is_array(dead) || ndead > LIMIT_NODES)
+        !number(said, "moves", 0, GRID_MOVES_MAX, &out->moves) || !json_is_array(dead) || ndead > LIMIT_NODES ||
+        !json_is_array(plans) || nplans > GRID_PLANS_MAX)
         return false;
     out->dead = pm_alloc((ndead ? ndead : 1) * sizeof *out->dead);
     out->ndead = (int)ndead;
-    return codec_to_ints(dead, out->dead, out->ndead, 0, LIMIT_NODES - 1);
+    out->plans = pm_alloc((nplans ? nplans : 1) * sizeof *out->plans);
+    out->nplans = (int)nplans;
+    return codec_to_ints(dead, out->dead, out->ndead, 0, LIMIT_NODES - 1) &&
+           codec_to_ints(plans, out->plans, out->nplans, 0, LIMIT_NODES);
 }
 
 bool settings_decode(struct job_settings *s, const json_t *object)
@@ -149,5 +155,6 @@ void settings_free(struct job_settings *s)
     free(s->edges);
     free(s->copies.domain);
     free(s->grid.dead);
-    s->rank_node = s->edges = s->copies.domain = s->grid.dead = NULL;
+    free(s->grid.plans);
+    s->rank_node = s->edges = s->copies.domain = s->grid.dead = s->grid.plans = NULL;
 }

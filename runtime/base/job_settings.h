@@ -30,7 +30,7 @@ struct copy_rule {
 };
 
 /* The grid on which the nodes stand, as the user says it and topo/rule.h reads it. */
-enum { GRID_TEXT_MAX = 96, GRID_MOVES_MAX = 1 << 20 };
+enum { GRID_TEXT_MAX = 96, GRID_MOVES_MAX = 1 << 20, GRID_PLANS_MAX = 1 << 20 };
 struct grid_choice {
     char grid[GRID_TEXT_MAX];   /* "4x4t"; empty: nobody knows of one, and the rest says nothing */
     char spares[GRID_TEXT_MAX]; /* "2D(2,1)" */
@@ -38,6 +38,8 @@ struct grid_choice {
     int moves;                  /* that one failure may cost; 0: any number */
     int *dead;                  /* [ndead] places whose node is not there at the start, in the order of the news */
     int ndead;
+    int *plans; /* [nplans] the user's: for each failure the place, the number of moves, and from and to of each */
+    int nplans;
 };
 
 enum {

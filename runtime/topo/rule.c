@@ -20,7 +20,7 @@ static bool is_named(const struct place_method *m, const char *name)
 
 const char *rule_method(struct place_method *m, const char *text, int ndims)
 {
-    static const char *const names[] = {"balance", "auto", "none"};
+    static const char *const names[] = {"balance", "auto", "user", "none"};
     bool named = rule_repair_moves(text) > 0;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         named = named || strcmp(text, names[i]) == 0;
@@ -33,9 +33,33 @@ const char *rule_method(struct place_method *m, const char *text, int ndims)
     return NULL;
 }
 
+/* The words of the plan for a failure of this place, or of any if it is -1, from *at on; NULL: there is none (left).
+ * *at is then behind it; past the end if a plan is not whole. */
+static const int *find_plan(const struct grid_plans *p, int *at, int32_t failed)
+{
+    while (*at >= 0 && *at < p->count) {
+        const int *plan = p->word + *at;
+        int left = p->count - *at - 2;
+        *at = left >= 0 && plan[1] <= left / 2 ? *at + 2 + 2 * plan[1] : p->count + 1;
+        if (*at <= p->count && (failed < 0 || plan[0] == failed))
+            return plan;
+    }
+    return NULL;
+}
+
+static bool plans_are_whole(const struct grid_plans *p, int32_t nodes)
+{
+    int at = 0;
+    for (const int *plan; (plan = find_plan(p, &at, -1));)
+        for (int i = 0; i <= 2 * plan[1]; i++)
+            if (plan[i ? i + 1 : 0] < 0 || plan[i ? i + 1 : 0] >= nodes)
+                return false;
+    return at == p->count;
+}
+
 const char *rule_read(struct grid_rule *r, const struct grid_choice *said)
 {
-    *r = (struct grid_rule){.dead = said->dead, .ndead = said->ndead};
+    *r = (struct grid_rule){.dead = said->dead, .ndead = said->ndead, .plans = {said->plans, said->nplans}};
     const char *why = grid_parse(&r->grid, said->grid);
     if (!why)
         why = spare_parse(&r->layout, said->spares);
@@ -47,6 +71,8 @@ const char *rule_read(struct grid_rule *r, const struct grid_choice *said)
     for (int i = 0; i < r->ndead && !why; i++)
         if (r->dead[i] < 0 || r->dead[i] >= r->grid.nodes)
             why = "a node that is dead at the start is none of the grid";
+    if (!why && !plans_are_whole(&r->plans, r->grid.nodes))
+        why = "a plan names a node that is none of the grid";
     return why;
 }
 
@@ -71,6 +97,52 @@ static bool open_repair(struct grid_state *s, int32_t moves)
            place_method_add(&s->method, remap_plan, &s->remap);
 }
 
+/* Is nobody there once the moves so far are carried out? */
+static bool is_free(const struct place *p, const struct place_plan *plan, int32_t node)
+{
+    bool left = p->slot_at[node] == PLACE_FREE;
+    for (int32_t i = 0; i < plan->count; i++) {
+        left = plan->moves[i].from == node ? p->slot_at[node] != PLACE_DEAD : left;
+        left = plan->moves[i].to == node ? false : left;
+    }
+    return left;
+}
+
+/* A place_fn; arg is a struct grid_plans. Each slot moves once, and the one that lost its node is among them. */
+static bool user_plan(const struct place *p, int32_t node, struct place_plan *plan, void *arg)
+{
+    int at = 0;
+    const int *given = find_plan(arg, &at, node);
+    bool lost = false;
+    if (!given || given[1] > plan->most || given[1] > plan->cap) {
+        plan->bounded |= given != NULL;
+        return false;
+    }
+    for (int i = 0; i < given[1]; i++) {
+        int32_t from = given[2 + 2 * i], to = given[3 + 2 * i], slot = from == node ? plan->slot : p->slot_at[from];
+        for (int32_t k = 0; k < plan->count; k++)
+            slot = plan->moves[k].slot == slot ? -1 : slot;
+        if (slot < 0 || !is_free(p, plan, to))
+            break;
+        lost = lost || from == node;
+        plan->moves[plan->count++] = (struct place_move){slot, from, to};
+    }
+    if (lost && plan->count == given[1])
+        return true;
+    plan->count = 0;
+    return false;
+}
+
+static bool open_user(struct grid_state *s, const struct grid_plans *plans)
+{
+    struct place_method nearest;
+    s->plans = *plans;
+    if (place_method_parse(&nearest, "0D", s->place.grid.ndims) || !place_method_add(&s->method, user_plan, &s->plans))
+        return false;
+    s->method.step[s->method.steps++] = nearest.step[0];
+    return true;
+}
+
 static int32_t longest_side(const struct grid *g)
 {
     int32_t longest = 1;
@@ -79,7 +151,7 @@ static int32_t longest_side(const struct grid *g)
     return longest;
 }
 
-static bool open_method(struct grid_state *s)
+static bool open_method(struct grid_state *s, const struct grid_plans *plans)
 {
     struct place_method *m = &s->method;
     int32_t repair = m->steps ? 0 : rule_repair_moves(m->name);
@@ -88,6 +160,8 @@ static bool open_method(struct grid_state *s)
         m->moves = longest_side(&s->place.grid);
     if (chosen || is_named(m, "balance"))
         return open_balance(s);
+    if (is_named(m, "user"))
+        return open_user(s, plans);
     return !repair || open_repair(s, repair);
 }
 
@@ -105,7 +179,7 @@ static void leave_out(struct grid_state *s, const int *dead, int ndead)
 bool grid_open(struct grid_state *s, const struct grid_rule *rule, int32_t slots)
 {
     *s = (struct grid_state){.method = rule->method};
-    bool ok = place_init_slots(&s->place, &rule->grid, &rule->layout, slots, NULL) && open_method(s) &&
+    bool ok = place_init_slots(&s->place, &rule->grid, &rule->layout, slots, NULL) && open_method(s, &rule->plans) &&
               transit_init(&s->transit, &s->place, s->load.pattern ? &s->load : NULL);
     if (!ok) {
         grid_close(s);

@@ -22,6 +22,10 @@ struct grid_rule {
     /* Of steps, whose own ones (PLACE_OWN) have arguments that outlive the state; or of none, and grid_open makes them
      * by the name: see rule_method. */
     struct place_method method;
+    struct grid_plans {
+        const int *word; /* [count] as in grid_choice */
+        int count;
+    } plans;         /* of the method user */
     const int *dead; /* [ndead] places whose node is not there at the start, in the order in which they are told */
     int ndead;
 };
@@ -30,6 +34,7 @@ struct grid_rule {
  *   balance, repair, repair(N)   balance.h, remap.h
  *   auto    balance, with as many moves for each failure, unless their bound is given, as the longest side of the grid
  *           has nodes: a line may move by one, a plane may not
+ *   user    the plan that is given for a failure of this place, if its moves are possible by then; else 0D
  *   none    no slot gets another node
  * returns   NULL, or a constant text that says what is wrong. */
 const char *rule_method(struct place_method *m, const char *text, int ndims);
@@ -43,6 +48,7 @@ struct grid_state {
     struct place place;
     struct transit transit;
     struct place_method method;
+    struct grid_plans plans;
     /* of methods that look at the load of links */
     struct pattern pattern;
     struct load load;

@@ -406,7 +406,7 @@ def test_keelrun_substitution_is_a_method():
     refused_on_grid(["--substitution", "ballance"], "--substitution ballance is not known; is balance meant?")
     for method, why in [("3D", "a sliding method cannot have more dimensions than the grid"),
                         ("repair(0)", "the bound of repair(N) is 1 to 256 moves per failure")]:
-        refused_on_grid(["--substitution", method], "--substitution %s: %s; or balance, repair, repair(N), auto, none" % (method, why))
+        refused_on_grid(["--substitution", method], "--substitution %s: %s; or balance, repair, repair(N), auto, user:FILE, none" % (method, why))
     refused_on_grid(["--substitution", "0D", "--on-failure", "abort"], "--substitution is of use only with --on-failure substitute")
     refused(["--substitution", "0D"], "--substitution is of use only with --grid")
 
@@ -416,6 +416,38 @@ def test_keelrun_moves_are_bounded():
     for bad in "0", "-1", "1048577", "x":
         refused_on_grid(["--moves", bad], "--moves: %s is not a number from 1 to 1048576" % bad)
     refused(["--moves", "3"], "--moves is of use only with --grid")
+
+
+def test_keelrun_positions_and_plans_come_from_files():
+    """What the files may say: unit/pm/test_grid_files.c."""
+    with tempfile.TemporaryDirectory(prefix="keel-test-") as directory:
+        path = os.path.join(directory, "file")
+        def write(text):
+            with open(path, "w") as f:
+                f.write(text)
+        hosts = ["--launcher-exec", ssh(directory), "--hosts", "127.0.1.[1-3]", "--grid", "2x2", "--positions", path, "-n", "1"]
+        write("127.0.1.1 1 1\n127.0.1.2 0 1\n127.0.1.3 0 0\n")  # and nobody at 1,0
+        host, _, grid = host_of(hosts, 3, 0)
+        assert host == "127.0.1.3" and grid["dead"] == [1] and grid["place"] == [0, 2, 3], (host, grid)
+        write("127.0.1.1 1 1\n127.0.1.1 0 1\n")
+        refused_on_grid(hosts, "%s: line 2: host 127.0.1.1 is named twice" % path)
+        refused_on_grid(["--positions", path], "--positions is of use only with hosts: emulated nodes stand anywhere")
+        refused(["--positions", path], "--positions is of use only with --grid")
+        write("5: 6>7 5>6\n")
+        grid, _ = on_grid(["--substitution", "user:" + path, "--dead", "5"])
+        assert grid["substitution"] == "user" and grid["place"][4:6] == [6, 7], grid
+        write("5: 6>7 6>5\n")
+        refused_on_grid(["--substitution", "user:" + path], "%s: line 1: what is on 6 moves twice" % path)
+        refused_on_grid(["--substitution", "user:"], "--substitution user:: which file has the plans? user:FILE")
+        refused_on_grid(["--substitution", "user:/no/such"], "cannot open /no/such: No such file or directory")
+
+
+def test_keelrun_grid_auto_needs_somebody_who_knows():
+    code, out, err = run(["-n", "2", "--grid", "auto", "true"])
+    assert (code, out, err) == (2, "", "keelrun: --grid auto: nobody says how the nodes are joined; --grid 4x4 says it, and --positions which host "
+                                "stands where\n"), (code, out, err)
+    code, out, err = run(["-n", "2", "--grid", "auto", "true"], env={"SLURM_TOPOLOGY_ADDR_PATTERN": "switch.switch.node"})
+    assert (code, out) == (2, "") and err.startswith("keelrun: --grid auto: Slurm's topology is switch.switch.node, no grid; "), err
 
 
 def test_keelrun_dead_nodes_are_not_started():

@@ -10,7 +10,7 @@
 #include "pm/wire/settings.h"
 
 static int rank_node[] = {0, 0, 1, 2}, edges[] = {0, 1, 1, 2, 2, 3, 3, 0},
-           domain[] = {0, 1, 0, 1, 4096, 0, 0, 0, 3, 4096}, dead[] = {5, 2};
+           domain[] = {0, 1, 0, 1, 4096, 0, 0, 0, 3, 4096}, dead[] = {5, 2}, plans[] = {0, 1, 0, 4};
 
 static const struct job_settings all = {.nodes = 3,
                                         .spares = 1,
@@ -26,7 +26,7 @@ static const struct job_settings all = {.nodes = 3,
                                         .edges = edges,
                                         .edge_count = 4,
                                         .copies = {COPIES_AT_NEXT, 2, true, domain},
-                                        .grid = {"3tx2", "2D(1,1)", "hybrid(all)", 7, dead, 2},
+                                        .grid = {"3tx2", "2D(1,1)", "hybrid(all)", 7, dead, 2, plans, 4},
                                         .silence_ms = 900,
                                         .stopped_ms = 300,
                                         .late_ms = 160,
@@ -62,6 +62,8 @@ static void test_settings_arrive_as_they_were(void **state)
     assert_int_equal(got.grid.moves, 7);
     assert_int_equal(got.grid.ndead, 2);
     assert_memory_equal(got.grid.dead, dead, sizeof dead);
+    assert_int_equal(got.grid.nplans, 4);
+    assert_memory_equal(got.grid.plans, plans, sizeof plans);
     assert_int_equal(got.silence_ms, 900);
     assert_int_equal(got.stopped_ms, 300);
     assert_int_equal(got.late_ms, 160);

@@ -111,6 +111,70 @@ static void test_rule_random_nodes_are_missing(void **state)
     }
 }
 
+/* 4x4, 2D(2,1): the user's plan for place 5 goes along x; for 0 there is none. */
+static void test_rule_user_plans_are_taken_where_they_are_possible(void **state)
+{
+    (void)state;
+    static struct grid_state s;
+    struct place_plan plan;
+    int words[] = {5, 2, 6, 7, 5, 6, /* 6 goes to 7, then 5 to 6 */ 9, 1, 9, 7};
+    struct grid_choice c = choice("4x4", "2D(2,1)", "user", NULL, 0);
+    c.plans = words;
+    c.nplans = sizeof words / sizeof words[0];
+    open_state(&s, &c, 9);
+    assert_true(place_plan_init(&plan, &s.place));
+    assert_int_equal(place_substitute(&s.place, &s.method, 5, &plan), PLACE_MOVED);
+    assert_int_equal(plan.count, 2);
+    assert_int_equal(s.place.node_of[4], 6); /* slot 4 was on 5, */
+    assert_int_equal(s.place.node_of[5], 7);
+    assert_int_equal(place_substitute(&s.place, &s.method, 9, &plan), PLACE_MOVED); /* 7 is taken: 0D */
+    assert_int_equal(plan.count, 1);
+    assert_int_equal(plan.order, 0);
+    assert_int_equal(place_substitute(&s.place, &s.method, 0, &plan), PLACE_MOVED);
+    assert_int_equal(plan.order, 0);
+    place_plan_fini(&plan);
+    grid_close(&s);
+    c.moves = 1;
+    open_state(&s, &c, 9);
+    assert_true(place_plan_init(&plan, &s.place));
+    assert_int_equal(place_substitute(&s.place, &s.method, 5, &plan), PLACE_MOVED);
+    assert_int_equal(plan.count, 1);
+    assert_true(plan.bounded);
+    place_plan_fini(&plan);
+    grid_close(&s);
+}
+
+/* Random ones, most of them not possible: the map stays whole. */
+static void test_rule_random_user_plans_keep_the_map_whole(void **state)
+{
+    (void)state;
+    static struct grid_state s;
+    struct rng rng;
+    int taken = 0;
+    rng_seed(&rng, SEED);
+    print_message("seed %d\n", SEED);
+    for (int round = 0; round < 2000; round++) {
+        struct place_plan plan;
+        int words[2 + 6], failed = (int)rng_below(&rng, NODES), moves = 1 + (int)rng_below(&rng, 3);
+        words[0] = failed;
+        words[1] = moves;
+        for (int i = 0; i < 2 * moves; i++)
+            words[2 + i] = rng_below(&rng, 3) ? (int)rng_below(&rng, NODES) : failed;
+        struct grid_choice c = choice("4x4", "2D(2,1)", "user", NULL, 0);
+        c.plans = words;
+        c.nplans = 2 + 2 * moves;
+        open_state(&s, &c, 9);
+        assert_true(place_plan_init(&plan, &s.place));
+        if (place_substitute(&s.place, &s.method, failed, &plan) == PLACE_MOVED)
+            taken += plan.order == PLACE_OWN;
+        assert_true(place_valid(&s.place));
+        assert_int_equal(s.place.homeless, 0);
+        place_plan_fini(&plan);
+        grid_close(&s);
+    }
+    assert_true(taken > 20);
+}
+
 static void test_rule_what_is_wrong_is_said(void **state)
 {
     (void)state;
@@ -125,6 +189,16 @@ static void test_rule_what_is_wrong_is_said(void **state)
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         assert_non_null(rule_read(&rule, &bad[i]));
+    int cut[] = {5, 2, 6, 7, 5}, far[] = {5, 1, 5, 16};
+    struct grid_choice user = choice("4x4", "2D(2,1)", "user", NULL, 0);
+    user.plans = cut;
+    for (user.nplans = 1; user.nplans <= 5; user.nplans++)
+        assert_non_null(rule_read(&rule, &user));
+    user.plans = far;
+    user.nplans = 4;
+    assert_non_null(rule_read(&rule, &user));
+    far[3] = 15;
+    assert_null(rule_read(&rule, &user));
     dead[0] = 15;
     assert_null(rule_read(&rule, &bad[sizeof bad / sizeof bad[0] - 1]));
 }
@@ -135,6 +209,8 @@ int main(void)
         cmocka_unit_test(test_rule_computing_nodes_come_first_in_the_order_of_places),
         cmocka_unit_test(test_rule_slots_of_dead_nodes_have_gone_before_the_start),
         cmocka_unit_test(test_rule_random_nodes_are_missing),
+        cmocka_unit_test(test_rule_user_plans_are_taken_where_they_are_possible),
+        cmocka_unit_test(test_rule_random_user_plans_keep_the_map_whole),
         cmocka_unit_test(test_rule_what_is_wrong_is_said),
     };
     return cmocka_run_group_tests_name("rule", tests, NULL, NULL);
