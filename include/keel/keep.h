@@ -64,18 +64,35 @@ KEEL_MUST_CHECK keel_status keel_keep(const char *name, void *address, size_t by
  *           another call. KEEL_ERR_TIMEOUT as keel_barrier: the same call goes on. KEEL_ERR_STATE also: this process
  *           has taken a rank over, and has not called keel_keep_restore. */
 KEEL_MUST_CHECK keel_status keel_keep_commit(uint64_t version);
+/* keel_keep_commit of the version, which is then written to files with all segments that all ranks have allocated, as
+ * they are in this moment: nobody goes on before it is done. A later job of as many ranks, on as many nodes or others,
+ * begins with them (keelrun --restore FOLDER): it allocates the same segments in the same order, and calls
+ * keel_keep_restore. Mutexes, task pools and segments of groups are not saved. All segments should have been allocated
+ * before keel_keep_restore, where a process that takes a rank over in a save goes on with it.
+ * folder    the same on all ranks, at most 1023 bytes, copied; made if it is not there (not what it lies in). One that
+ *           all nodes see, of this job alone: there is a file for each rank, of mode 0600, and the manifest, which is
+ *           written last and in one piece, so that at any time the folder has the last save that was completed. Earlier
+ *           ones are taken away then.
+ * blocks    as keel_keep_commit, and until the files are on the disk.
+ * errors    those of keel_keep_commit; or, the same on all ranks, with a line on standard error: KEEL_ERR_SYSTEM: a
+ *           file could not be written; KEEL_ERR_RANK_DEAD: a rank has died that nobody runs, and had not made this
+ *           version, or that was to write the manifest. The version is committed then, and the save before is still
+ *           there. KEEL_ERR_TIMEOUT as keel_barrier: the same call goes on. */
+KEEL_MUST_CHECK keel_status keel_keep_save(uint64_t version, const char *folder);
 /* Every process calls it once, when it has registered what it keeps, and before its first keel_keep_commit. In a
  * process that takes the place of another one (keel_restarted) it is keel_resume, too: it fills the registered memory
- * with the rank's last version. Where the predecessor died in the middle of a commit the call ends that: it is then the
- * version of all. Local but for that.
+ * with the rank's last version. Where the predecessor died in the middle of a commit or a save the call ends that: it
+ * is then the version of all. Local but for that. In a job that begins with what another one has saved it is collective
+ * over all live ranks, fills the segments, too, and the version is the saved one.
  * *version  which one; 0: there was none, and the memory is unchanged.
  * *since    how many collectives of all live ranks count since that version (for 0, since the start of the job): these
  *           the process must leave out of the step that it now begins. NULL: the program has none in its steps but
- *           keel_keep_commit; if there were some the call is KEEL_ERR_STATE, with a line.
+ *           keel_keep_commit and keel_keep_save; if there were some the call is KEEL_ERR_STATE, with a line.
  * blocks    until the bytes are here; where a commit is to be ended, as keel_keep_commit.
  * errors    KEEL_ERR_MISMATCH with a line: names and sizes are not what the version has; KEEL_ERR_DATA_LOST with a
- *           line. The program cannot go on then. KEEL_ERR_STATE also: a version was restored or made by this process.
- *           */
+ *           line; on all ranks, with a line, KEEL_ERR_MISMATCH, KEEL_ERR_SYSTEM: what was saved is of other segments,
+ *           or cannot be read. The program cannot go on then. KEEL_ERR_STATE also: a version was restored or made by
+ *           this process. */
 KEEL_MUST_CHECK keel_status keel_keep_restore(uint64_t *version, uint64_t *since);
 /* Collective over all live ranks, as a barrier, at any time later: all go back to the last version, which they have in
  * common. For programs that find their own results wrong; a death does not ask for it. The contents of segments stay as

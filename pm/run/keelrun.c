@@ -1,5 +1,6 @@
 /* keelrun: launcher, job server and the user's terminal of a job. */
 #include "pm/run/job.h"
+#include "pm/run/restore.h"
 #include "pm/wire/codec.h"
 #include "pm/wire/descriptors.h"
 #include "pm/wire/orphans.h"
@@ -232,6 +233,7 @@ int main(int argc, char **argv)
     job.options = &options;
     name_job(&job);
     check_directory();
+    restore_begin(&options);
     static struct rlimit descriptors;
     enough_descriptors(options.job.nodes + options.job.spares, &descriptors);
     static char *keel_launch; /* until the end, which may come by pm_quit */

@@ -16,6 +16,7 @@ struct options {
     int fan_out; /* nodes that keelrun starts itself; and each agent of the others */
     const char *launcher, *launcher_exec;
     const char *event_log;
+    const char *restore;                 /* folder of what another job has saved; NULL: nothing */
     const char *topology_file, *rack_of; /* who fails together; NULL: not said */
     bool label, quiet;
     int start_timeout_s; /* that each node has to come and to be ready */

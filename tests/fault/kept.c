@@ -1,6 +1,7 @@
-/* kept STEPS [barrier|last]: each rank turns over an array of its own memory, of a size of its own, a part of it in
- * each step and by its left neighbour's last word, and keeps it; with `barrier` there is one in the middle of each
- * step. Rank 0 prints one number, which each word of each step of each rank has gone into. */
+/* kept STEPS [barrier|last|save FOLDER]: each rank turns over an array of its own memory, of a size of its own, a part
+ * of it in each step and by its left neighbour's last word, and keeps it; with `barrier` there is one in the middle of
+ * each step, with `save` each third version is saved. Rank 0 prints one number, which each word of each step of each
+ * rank has gone into. */
 #include <keel/keel.h>
 
 #include <inttypes.h>
@@ -42,10 +43,20 @@ static void tell_word(keel_segment *s, uint64_t at, uint64_t word)
     CHECK(keel_put(s, keel_rank(), (at % 2) * sizeof word, &word, sizeof word));
 }
 
+/* The version is committed, whether or not it could be saved. */
+static void expect_saved(keel_status status, uint64_t version)
+{
+    if (keel_rank() == 0)
+        printf("version %" PRIu64 ": %s\n", version, keel_status_name(status));
+    fflush(stdout);
+    EXPECT(status == KEEL_OK || status == KEEL_ERR_RANK_DEAD || status == KEEL_ERR_SYSTEM);
+}
+
 int main(int argc, char **argv)
 {
     const uint64_t steps = argc > 1 ? strtoull(argv[1], NULL, 10) : 10;
     const int barriers = argc > 2 && strcmp(argv[2], "barrier") == 0;
+    const char *folder = argc > 3 && strcmp(argv[2], "save") == 0 ? argv[3] : NULL;
     keel_segment *s;
     uint64_t at, behind, trace = 7;
     CHECK(keel_init());
@@ -60,7 +71,7 @@ int main(int argc, char **argv)
     CHECK(keel_keep_restore(&at, &behind));
     printf("rank %d begins behind %" PRIu64 "\n", me, at);
     fflush(stdout);
-    EXPECT(behind <= 1 && (at == 0 || keel_restarted()));
+    EXPECT(behind <= 1 && (at == 0 || keel_restarted() || getenv("KEEL_RESTORE")));
     while (at++ < steps) {
         uint64_t left = word_of(s, (me + n - 1) % n, at - 1);
         step(field, words, at, left, &trace);
@@ -70,7 +81,10 @@ int main(int argc, char **argv)
         if (barriers)
             trace = turn(trace, word_of(s, (me + 1) % n, at));
         behind = 0;
-        CHECK(keel_keep_commit(at));
+        if (folder && at % 3 == 0)
+            expect_saved(keel_keep_save(at, folder), at);
+        else
+            CHECK(keel_keep_commit(at));
     }
     if (argc > 2 && strcmp(argv[2], "last") == 0 && me == 0) { /* also of one that died and that nobody runs */
         uint64_t version, other;

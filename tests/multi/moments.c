@@ -145,6 +145,7 @@ static int objects(const char *when, bool list)
         STATE(keel_keep_room, 8),
         STATE(keel_keep, "name", &word, 8),
         STATE(keel_keep_commit, 1),
+        STATE(keel_keep_save, 1, "folder"),
         STATE(keel_keep_restore, &version, NULL),
         STATE(keel_keep_rollback, &version),
         STATE(keel_keep_get, 0, "name", 0, &word, 8, NULL),

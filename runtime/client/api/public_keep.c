@@ -18,6 +18,11 @@ keel_status call_keep_commit(uint64_t version)
     return keep_commit(&process_client, version);
 }
 
+keel_status call_keep_save(uint64_t version, const char *folder)
+{
+    return keep_save(&process_client, version, folder);
+}
+
 keel_status call_keep_restore(uint64_t *version, uint64_t *since)
 {
     return keep_restore(&process_client, version, since);

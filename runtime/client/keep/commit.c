@@ -107,14 +107,16 @@ static keel_status write_bytes(struct client *c, int slot)
 }
 
 /* Makes the version in the slot that does not have the last one. */
-static keel_status write_version(struct client *c, uint64_t version, uint64_t meeting)
+static keel_status write_version(struct client *c, uint64_t version, uint64_t meeting, const char *folder)
 {
     struct keep *k = c->keep;
     const int slot = k->slot == 0;
     const size_t at = offsetof(struct keep_root, slot) + (size_t)slot * sizeof(struct keep_slot);
-    const struct keep_slot none = {.at = meeting};
+    const struct keep_slot none = {.at = meeting, .saves = *folder != 0};
     keel_status status = keep_put(c, at, &none, sizeof none);
     FAULT_POINT("keep.opened");
+    if (status == KEEL_OK && *folder)
+        status = keep_put(c, offsetof(struct keep_root, folder), folder, strlen(folder) + 1);
     if (status == KEEL_OK)
         status = write_bytes(c, slot);
     FAULT_POINT("keep.copied");
@@ -126,10 +128,19 @@ static keel_status write_version(struct client *c, uint64_t version, uint64_t me
     return status;
 }
 
-keel_status keep_meet(struct client *c, uint64_t version)
+/* Another number for another folder: ranks that differ in it are to be found. */
+static uint64_t mixed(const char *folder)
+{
+    uint64_t hash = 0;
+    for (; *folder; folder++)
+        hash = (hash ^ (uint8_t)*folder) * 0x100000001b3u + 1;
+    return hash << 16;
+}
+
+keel_status keep_meet(struct client *c, uint64_t version, const char *folder)
 {
     struct keep *k = c->keep;
-    struct engine_call call = {.kind = ENGINE_BARRIER, .arguments = KEEP_CALL ^ version};
+    struct engine_call call = {.kind = ENGINE_BARRIER, .arguments = (KEEP_CALL ^ version) + mixed(folder)};
     keel_status status = collective_run(c, &call);
     if (c->collectives < k->meeting)
         return status; /* it is gone on with by the same call */
@@ -138,30 +149,32 @@ keel_status keep_meet(struct client *c, uint64_t version)
     return status;
 }
 
-keel_status keep_commit(struct client *c, uint64_t version)
+keel_status keep_commit_in(struct client *c, uint64_t version, const char *folder)
 {
     struct keep *k = c->keep;
-    if (!k || !k->segment || !k->restored || !c->ready || c->task_run.open || c->coll.split ||
-        (k->entering && k->entering != version))
+    if (!k || !k->segment || !k->restored || !collective_may_begin(c) || k->saving ||
+        (k->entering ? k->entering != version : c->coll.unfinished != NULL))
         return KEEL_ERR_STATE;
     if (version <= k->version)
         return KEEL_ERR_ARG;
-    keel_status status;
     if (!k->entering) {
-        if (!collective_may_begin(c) || c->coll.unfinished)
-            return KEEL_ERR_STATE;
-        status = rma_fence(c, -1);
+        keel_status status = rma_fence(c, -1);
         if (status == KEEL_OK)
-            status = write_version(c, version, c->collectives + 1);
+            status = write_version(c, version, c->collectives + 1, folder);
         if (status != KEEL_OK)
             return status;
         k->entering = version;
         k->meeting = c->collectives + 1;
     }
-    status = keep_meet(c, version);
+    keel_status status = keep_meet(c, version, folder);
     if (status == KEEL_OK) {
         k->slot = k->slot == 0;
         k->version = version;
     }
     return status;
+}
+
+keel_status keep_commit(struct client *c, uint64_t version)
+{
+    return keep_commit_in(c, version, "");
 }

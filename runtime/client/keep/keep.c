@@ -7,6 +7,7 @@
 
 #include "runtime/base/log.h"
 #include "runtime/client/keep/keep_int.h"
+#include "runtime/client/keep/save.h"
 #include "runtime/client/op/rma.h"
 #include "runtime/client/segment/segment.h"
 
@@ -50,7 +51,7 @@ keel_status keep_room(struct client *c, size_t bytes_per_rank)
     k->segment = segment;
     k->room = bytes_per_rank;
     k->slot = -1;
-    k->restored = !c->restarted;
+    k->restored = !c->restarted && !(getenv(SAVE_ENV) && *getenv(SAVE_ENV));
     return KEEL_OK;
 }
 

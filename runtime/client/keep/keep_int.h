@@ -27,8 +27,12 @@ struct keep {
     int slot;         /* of the last version that was committed, -1: none */
     uint64_t version; /* the same one, 0: none */
     /* a meeting that this process is on its way to, or in: it is gone on with by the same call */
-    uint64_t entering; /* version, 0: none */
-    uint64_t meeting;  /* number of that collective */
+    uint64_t entering;       /* version, 0: none */
+    uint64_t meeting;        /* number of that collective */
+    uint64_t saving;         /* version that is committed and being saved, 0: none */
+    uint64_t saved_at;       /* number of the collective that has committed it */
+    keel_status save_status; /* of its first meeting */
+    bool loading;            /* what was saved is here, and all are to meet */
     struct keep_side side[2];
     uint8_t block[KEEP_BLOCK];
 };
@@ -39,8 +43,12 @@ struct keep *keep_of(struct client *c);
 keel_status keep_put(struct client *c, size_t at, const void *src, size_t len);
 /* What no death takes back. */
 keel_status keep_root_of(struct client *c, int rank, struct keep_root *root);
-/* commit.c: all live ranks meet for the version; again after an error, too. */
-keel_status keep_meet(struct client *c, uint64_t version);
-/* restore.c: the ranges from the slot into the memory that is registered. call: its name, for lines. */
-keel_status keep_load(struct client *c, const char *call, int slot, uint64_t version);
+/* commit.c: all live ranks meet for the version; again after an error, too. folder: that of a save, else empty. */
+keel_status keep_meet(struct client *c, uint64_t version, const char *folder);
+/* keep_commit, of a version that is then saved to the folder; empty: it is not. */
+keel_status keep_commit_in(struct client *c, uint64_t version, const char *folder);
+/* restore.c: the table of a slot, which is one. call: the name of the public call, for lines. */
+keel_status keep_table_of(struct client *c, const char *call, int rank, int slot, struct keep_table *t);
+/* What all live ranks say of something, the worst, with a line that names a rank. *any: one of them has said done. */
+keel_status keep_agree(struct client *c, const char *call, uint64_t what, keel_status mine, bool done, bool *any);
 #endif

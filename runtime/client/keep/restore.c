@@ -1,12 +1,14 @@
 /* A version of the kept memory is gone back to: by a process that takes its rank over, alone, and by all who live,
  * together. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "runtime/base/fault.h"
 #include "runtime/base/log.h"
 #include "runtime/client/group/collective.h"
 #include "runtime/client/keep/keep_int.h"
+#include "runtime/client/keep/save.h"
 #include "runtime/client/op/rma.h"
 
 static keel_status tell(const char *call, int rank, keel_status status)
@@ -43,7 +45,7 @@ static keel_status compare(const struct keep *k, const char *call, uint64_t vers
     return KEEL_OK;
 }
 
-static keel_status table_of(struct client *c, const char *call, int rank, int slot, struct keep_table *t)
+keel_status keep_table_of(struct client *c, const char *call, int rank, int slot, struct keep_table *t)
 {
     struct keep *k = c->keep;
     keel_status status = rma_get(c, k->segment, rank, keep_table_at(k->room, slot), t, sizeof *t);
@@ -54,11 +56,11 @@ static keel_status table_of(struct client *c, const char *call, int rank, int sl
     return tell(call, rank, status);
 }
 
-keel_status keep_load(struct client *c, const char *call, int slot, uint64_t version)
+static keel_status load(struct client *c, const char *call, int slot, uint64_t version)
 {
     struct keep *k = c->keep;
     struct keep_table t;
-    keel_status status = table_of(c, call, c->rank, slot, &t);
+    keel_status status = keep_table_of(c, call, c->rank, slot, &t);
     if (status == KEEL_OK)
         status = compare(k, call, version, &t);
     FAULT_POINT("keep.restoring");
@@ -71,18 +73,30 @@ keel_status keep_load(struct client *c, const char *call, int slot, uint64_t ver
     return tell(call, c->rank, status);
 }
 
-/* The predecessor had made the version, and may have entered the meeting for it, or not. */
-static keel_status enter_again(struct client *c, const struct keep_slot *s)
+/* The predecessor had made the version, and may have entered the meeting for it, or not; and if it is to be saved, too,
+ * the meetings behind it. What became of the save is for those to say who have asked for it. */
+static keel_status enter_again(struct client *c, const struct keep_root *root, const struct keep_slot *s)
 {
     struct keep *k = c->keep;
-    if (s->at <= c->collectives)
-        return KEEL_OK;
-    k->meeting = s->at;
-    FAULT_POINT("keep.entering_again");
-    return keep_meet(c, s->version);
+    const char *folder = s->saves ? root->folder : "";
+    keel_status status = KEEL_OK;
+    if (s->at > c->collectives) {
+        k->meeting = s->at;
+        FAULT_POINT("keep.entering_again");
+        status = keep_meet(c, s->version, folder);
+    }
+    if (status == KEEL_OK && s->saves && c->collectives < s->at + SAVE_MEETINGS) {
+        if (k->saved_at != s->at) {
+            k->saved_at = s->at;
+            k->save_status = KEEL_OK;
+        }
+        status = keep_save_files(c, s->version, folder);
+        status = c->collectives < s->at + SAVE_MEETINGS ? status : KEEL_OK;
+    }
+    return status;
 }
 
-/* The last version of the predecessor, if there is one. */
+/* The last version, if there is one. */
 static keel_status go_on(struct client *c, uint64_t *version, uint64_t *since)
 {
     struct keep *k = c->keep;
@@ -91,19 +105,27 @@ static keel_status go_on(struct client *c, uint64_t *version, uint64_t *since)
     if (status != KEEL_OK)
         return tell("keel_keep_restore", c->rank, status);
     const int slot = keep_choose(&root, c->collectives);
+    const struct keep_slot *s = &root.slot[slot < 0 ? 0 : slot];
     *version = 0;
     *since = c->collectives;
     if (slot < 0)
         return KEEL_OK;
-    status = keep_load(c, "keel_keep_restore", slot, root.slot[slot].version);
+    status = load(c, "keel_keep_restore", slot, s->version);
     if (status == KEEL_OK)
-        status = enter_again(c, &root.slot[slot]);
+        status = enter_again(c, &root, s);
     if (status != KEEL_OK)
         return status;
     k->slot = slot;
-    k->version = *version = root.slot[slot].version;
-    *since = c->collectives - root.slot[slot].at;
+    k->version = *version = s->version;
+    *since = c->collectives - s->at - (s->saves ? SAVE_MEETINGS : 0);
     return KEEL_OK;
+}
+
+/* What keelrun was told to begin with, or NULL. */
+static const char *saved_before(void)
+{
+    const char *folder = getenv(SAVE_ENV);
+    return folder && *folder ? folder : NULL;
 }
 
 keel_status keep_restore(struct client *c, uint64_t *version, uint64_t *since)
@@ -118,7 +140,9 @@ keel_status keep_restore(struct client *c, uint64_t *version, uint64_t *since)
     if (!c->ready || !k || !k->segment || k->version || c->task_run.open || c->coll.split)
         return KEEL_ERR_STATE;
     c->resumed = true;
-    keel_status status = c->restarted ? go_on(c, &made, &behind) : KEEL_OK;
+    keel_status status = saved_before() ? keep_load_files(c, saved_before()) : KEEL_OK;
+    if (status == KEEL_OK && (c->restarted || saved_before()))
+        status = go_on(c, &made, &behind);
     if (status != KEEL_OK)
         return status;
     k->restored = true;
@@ -133,15 +157,16 @@ keel_status keep_restore(struct client *c, uint64_t *version, uint64_t *since)
     return KEEL_ERR_STATE;
 }
 
-/* What all say of it, the worst, and of which rank. */
-static keel_status agree(struct client *c, const char *call, uint64_t version, keel_status mine)
+keel_status keep_agree(struct client *c, const char *call, uint64_t what, keel_status mine, bool done, bool *any)
 {
     struct engine_call decide = {.kind = ENGINE_DECIDE,
                                  .agree = ENGINE_MAX,
-                                 .arguments = KEEP_CALL ^ ~version,
-                                 .value = (uint64_t) - (int64_t)mine << 32 | (uint32_t)c->rank};
+                                 .arguments = KEEP_CALL ^ what,
+                                 .value =
+                                     mine != KEEL_OK ? (uint64_t) - (int64_t)mine << 32 | (uint32_t)c->rank : done};
     uint64_t worst = 0;
     keel_status status = collective_agree(c, &decide, &worst);
+    *any = worst == 1;
     if (status != KEEL_OK || !(worst >> 32))
         return status;
     status = (keel_status) - (int64_t)(worst >> 32);
@@ -156,11 +181,12 @@ keel_status keep_rollback(struct client *c, uint64_t *version)
     if (!version)
         return c->ready ? KEEL_ERR_ARG : KEEL_ERR_STATE;
     *version = 0;
-    if (!c->ready || !k || !k->segment || !k->restored || k->entering || !collective_may_begin(c))
+    if (!c->ready || !k || !k->segment || !k->restored || k->entering || k->saving || !collective_may_begin(c))
         return KEEL_ERR_STATE;
-    keel_status status = k->version ? keep_load(c, "keel_keep_rollback", k->slot, k->version) : KEEL_OK;
+    keel_status status = k->version ? load(c, "keel_keep_rollback", k->slot, k->version) : KEEL_OK;
     FAULT_POINT("keep.going_back");
-    status = agree(c, "keel_keep_rollback", k->version, status);
+    bool none;
+    status = keep_agree(c, "keel_keep_rollback", ~k->version, status, false, &none);
     if (status == KEEL_OK)
         *version = k->version;
     return status;
@@ -183,7 +209,7 @@ keel_status keep_get(struct client *c, int rank, const char *name, size_t offset
     if (status == KEEL_OK && slot < 0)
         return KEEL_ERR_STATE;
     if (status == KEEL_OK)
-        status = table_of(c, "keel_keep_get", rank, slot, &t);
+        status = keep_table_of(c, "keel_keep_get", rank, slot, &t);
     const struct keep_entry *e = status == KEEL_OK ? keep_find(&t, name) : NULL;
     if (status == KEEL_OK && (!e || len > e->bytes || offset > e->bytes - len))
         return KEEL_ERR_ARG;

@@ -1,0 +1,177 @@
+/* A job begins with what another one has saved (`keelrun --restore`): each rank fills its parts of the segments and a
+ * slot of its kept memory from its file, and all meet. Who takes a rank over before that does it again. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/base/fault.h"
+#include "runtime/base/log.h"
+#include "runtime/client/keep/keep_int.h"
+#include "runtime/client/keep/save.h"
+#include "runtime/client/op/rma.h"
+#include "runtime/client/segment/segment.h"
+
+enum { BLOCK = 1 << 20 };
+static const char here[] = "keel_keep_restore";
+
+struct reading {
+    struct client *c;
+    struct save_file file;
+    char why[SAVE_WHY];
+    uint8_t *block;
+};
+
+static keel_status refused(const struct reading *r)
+{
+    log_error("%s: %s", here, r->why);
+    return KEEL_ERR_SYSTEM;
+}
+
+static keel_status next(struct reading *r, void *data, size_t len)
+{
+    return save_next(&r->file, data, len, r->why) ? KEEL_OK : refused(r);
+}
+
+static keel_status fill(struct reading *r, keel_segment *s, size_t at, size_t len)
+{
+    keel_status status = KEEL_OK;
+    for (size_t i = 0; i < len && status == KEEL_OK; i += BLOCK) {
+        size_t n = len - i < BLOCK ? len - i : BLOCK;
+        status = next(r, r->block, n);
+        if (status == KEEL_OK)
+            status = rma_put(r->c, s, r->c->rank, at + i, r->block, n);
+        FAULT_POINT("save.loading");
+    }
+    return status;
+}
+
+/* The program has allocated what it had when it was saved. */
+static keel_status compare(struct reading *r, const struct save_head *h, struct keel_segment **s, size_t n)
+{
+    if (h->segments != n) {
+        log_error("%s: %llu segments were saved, and %zu have been allocated", here, (unsigned long long)h->segments,
+                  n);
+        return KEEL_ERR_MISMATCH;
+    }
+    for (size_t i = 0; i < n; i++) {
+        struct save_part p;
+        keel_status status = next(r, &p, sizeof p);
+        if (status != KEEL_OK)
+            return status;
+        const uint64_t bytes = s[i]->part_bytes[r->c->rank];
+        if (p.bytes == bytes && p.redundancy == (uint64_t)s[i]->redundancy)
+            continue;
+        log_error(
+            "%s: segment %zu was saved with %llu bytes and %llu further copies of rank %d's part, and is allocated "
+            "with %llu and %d",
+            here, i, (unsigned long long)p.bytes, (unsigned long long)p.redundancy, r->c->rank,
+            (unsigned long long)bytes, (int)s[i]->redundancy);
+        return KEEL_ERR_MISMATCH;
+    }
+    return KEEL_OK;
+}
+
+static keel_status read_head(struct reading *r, const struct save_manifest *m, struct save_head *h)
+{
+    keel_status status = next(r, h, sizeof *h);
+    if (status != KEEL_OK)
+        return status;
+    if (memcmp(h->magic, SAVE_MAGIC, sizeof h->magic) != 0 || h->order != SAVE_ORDER || h->version != m->version ||
+        h->ranks != m->ranks || h->rank != (uint64_t)r->c->rank) {
+        log_error("%s: %s is not rank %d's file of the save, or of another kind of machine", here, r->file.path,
+                  r->c->rank);
+        return KEEL_ERR_SYSTEM;
+    }
+    return KEEL_OK;
+}
+
+static keel_status read_kept(struct reading *r, const struct save_head *h)
+{
+    struct keep *k = r->c->keep;
+    struct keep_table t;
+    keel_status status = next(r, &t, sizeof t);
+    if (status != KEEL_OK)
+        return status;
+    if (!keep_table_is_sound(&t, k->room) || t.used != h->kept_bytes) {
+        log_error("%s: rank %d has kept %llu bytes, and there is room for %zu", here, r->c->rank,
+                  (unsigned long long)h->kept_bytes, k->room);
+        return KEEL_ERR_MISMATCH;
+    }
+    status = keep_put(r->c, keep_table_at(k->room, 0), &t, sizeof t);
+    return status == KEEL_OK ? fill(r, k->segment, keep_bytes_at(k->room, 0), t.used) : status;
+}
+
+static keel_status read_all(struct reading *r, const struct save_manifest *m)
+{
+    struct save_head h;
+    const size_t n = keep_segments(r->c, NULL);
+    struct keel_segment **s = calloc(n + 1, sizeof *s);
+    keel_status status = s ? read_head(r, m, &h) : KEEL_ERR_NOMEM;
+    if (s)
+        (void)keep_segments(r->c, s);
+    if (status == KEEL_OK)
+        status = compare(r, &h, s, n);
+    for (size_t i = 0; i < n && status == KEEL_OK; i++)
+        status = fill(r, s[i], 0, s[i]->part_bytes[r->c->rank]);
+    if (status == KEEL_OK)
+        status = read_kept(r, &h);
+    free(s);
+    return status;
+}
+
+static keel_status read_own(struct client *c, const char *folder, uint64_t *version)
+{
+    struct save_manifest m;
+    struct reading r = {.c = c, .block = malloc(BLOCK)};
+    if (!r.block)
+        return KEEL_ERR_NOMEM;
+    keel_status status = save_manifest_read(folder, &m, r.why) ? KEEL_OK : refused(&r);
+    if (status == KEEL_OK) {
+        *version = m.version;
+        if (m.ranks != (uint64_t)c->size) {
+            log_error("%s: %s was saved by %llu ranks, and this job has %d", here, folder, (unsigned long long)m.ranks,
+                      c->size);
+            status = KEEL_ERR_MISMATCH;
+        } else if (!save_open(&r.file, folder, m.rank[c->rank].name, r.why)) {
+            status = refused(&r);
+        } else {
+            status = read_all(&r, &m);
+            bool good = save_check(&r.file, &m.rank[c->rank], r.why); /* it closes */
+            if (status == KEEL_OK && !good)
+                status = refused(&r);
+        }
+        save_manifest_free(&m);
+    }
+    free(r.block);
+    return status;
+}
+
+/* All of it is there, says the root, and it becomes the version of all in the next collective. */
+static keel_status mark(struct client *c, uint64_t version)
+{
+    const uint64_t meeting = c->collectives + 1;
+    const struct keep_slot slot = {.version = version, .at = meeting};
+    keel_status status = keep_put(c, offsetof(struct keep_root, slot), &slot, sizeof slot);
+    FAULT_POINT("save.loaded");
+    if (status == KEEL_OK)
+        status = keep_put(c, offsetof(struct keep_root, loaded), &meeting, sizeof meeting);
+    return status;
+}
+
+keel_status keep_load_files(struct client *c, const char *folder)
+{
+    struct keep *k = c->keep;
+    struct keep_root root;
+    uint64_t version = 0;
+    bool none;
+    keel_status status = keep_root_of(c, c->rank, &root);
+    if (status != KEEL_OK)
+        return status;
+    if (root.loaded && root.loaded <= c->collectives)
+        return KEEL_OK;
+    if (!root.loaded && !k->loading) /* else it ended by its time-out, and goes on */
+        status = read_own(c, folder, &version);
+    if (!root.loaded && !k->loading && status == KEEL_OK)
+        status = mark(c, version);
+    k->loading = true;
+    return keep_agree(c, here, 0, status, false, &none);
+}

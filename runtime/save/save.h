@@ -1,0 +1,82 @@
+/* What a job has saved (keel_keep_save), in a folder that all who write or read it see:
+ *
+ *   manifest           text: of what the save consists, each file with its length and digest, and its own digest
+ *   VERSION.JOB.rankN  what rank N holds (struct save_head and what follows)
+ *
+ * Files have mode 0600. Each is written under another name, brought to the disk, and then named; the manifest comes
+ * last, so that it never names what is not there. Digests are BLAKE2b of 32 bytes. Why something cannot be done is
+ * written into why, one line. */
+#ifndef KEEL_SAVE_SAVE_H
+#define KEEL_SAVE_SAVE_H
+
+#include <sodium.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { SAVE_SUM = 32, SAVE_NAME = 80, SAVE_PATH = 1200, SAVE_WHY = 1600 };
+#define SAVE_MAGIC "KEELSAV1"
+/* Where `keelrun --restore` says what to begin with. */
+#define SAVE_ENV "KEEL_RESTORE"
+
+/* A rank's file: this, then a save_part for each segment, then the bytes of the rank's parts of them, then the table
+ * of what it has kept (keep/layout.h) and kept_bytes bytes. In the order of bytes of the machine that wrote it, which
+ * the magic number shows. */
+struct save_head {
+    char magic[8];
+    uint64_t order; /* SAVE_ORDER */
+    uint64_t ranks, rank, version, segments, kept_bytes;
+};
+#define SAVE_ORDER 0x0102030405060708u
+
+struct save_part {
+    uint64_t bytes, redundancy;
+};
+
+struct save_entry {
+    char name[SAVE_NAME];
+    uint64_t bytes;
+    uint8_t sum[SAVE_SUM];
+};
+
+struct save_manifest {
+    uint64_t ranks, version;
+    struct save_entry *rank; /* [ranks] */
+};
+
+/* ---- manifest.c ---- */
+/* Of that many ranks, zeroed. False: out of memory. */
+bool save_manifest_room(struct save_manifest *m, uint64_t ranks);
+void save_manifest_free(struct save_manifest *m);
+bool save_manifest_write(const char *folder, const struct save_manifest *m, char *why);
+/* False also: it is not there, or is not what was written. Then there is nothing to free. */
+bool save_manifest_read(const char *folder, struct save_manifest *m, char *why);
+/* The text that a manifest is, and back. NULL, false: out of memory; it is none. */
+char *save_manifest_text(const struct save_manifest *m, size_t *len);
+bool save_manifest_parse(const char *text, size_t len, struct save_manifest *m, char *why);
+/* All files are there, and each byte is what was written, for a job of so many ranks. Reads all of them. */
+bool save_verify(const char *folder, uint64_t ranks, char *why);
+/* Takes away what earlier saves have left in the folder. */
+void save_sweep(const char *folder, const struct save_manifest *m);
+/* The name of a rank's file. */
+void save_name(char name[SAVE_NAME], uint64_t version, uint64_t job, uint64_t rank);
+
+/* ---- file.c ---- */
+struct save_file {
+    int fd;
+    uint64_t bytes; /* written or read so far */
+    crypto_generichash_state sum;
+    char path[SAVE_PATH], part[SAVE_PATH + 8]; /* as what it is written */
+};
+/* Makes the folder, if it is not there. */
+bool save_create(struct save_file *f, const char *folder, const char *name, char *why);
+bool save_append(struct save_file *f, const void *data, size_t len, char *why);
+/* It has its name, and is on the disk. */
+bool save_finish(struct save_file *f, uint8_t sum[SAVE_SUM], char *why);
+bool save_open(struct save_file *f, const char *folder, const char *name, char *why);
+bool save_next(struct save_file *f, void *data, size_t len, char *why);
+/* It ended where it should, and is what the entry says. Closes it. */
+bool save_check(struct save_file *f, const struct save_entry *e, char *why);
+/* Gives it up; what was being written is taken away. */
+void save_drop(struct save_file *f);
+#endif

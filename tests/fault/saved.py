@@ -1,0 +1,171 @@
+"""Saves (keel_keep_save, keelrun --restore): whoever dies in one, a folder holds the last one that was completed; and from
+it a later job goes on to the same number, to the last bit, on as many nodes or others."""
+import functools
+import itertools
+import os
+import re
+import stat
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+import keeltest
+from cluster import Cluster
+from keeltest import run
+
+KEPT = os.environ.get("KEEL_KEPT", "build/tests/fault/kept")
+KEEP = os.environ.get("KEEL_KEEP", "build/tests/multi/keep")
+RANKS, STEPS, EVERY = 3, 8, 3
+SAVE_POINTS = ["keep.copied", "keep.marked", "keep.met", "save.writing", "save.written", "save.told", "rank.barrier_entering",
+               "rank.barrier_left"]
+NAMING_POINTS = ["save.naming", "save.named"]  # of the one that writes the manifest
+FAR = ["--silence", "600s", "--stopped", "never"]
+
+
+def number(out):
+    found = re.findall("^kept: ([0-9a-f]{16})$", out, re.M)
+    return found[-1] if found else None
+
+
+@functools.lru_cache(None)
+def undisturbed():
+    code, out, err = run(["-n", str(RANKS), "--nodes", str(RANKS), KEPT, str(STEPS)])
+    assert code == 0, err
+    return number(out)
+
+
+def begun(out):
+    return sorted(int(v) for v in re.findall("begins behind ([0-9]+)$", out, re.M))
+
+
+def expect_restored(folder, version, nodes=RANKS, env=None, spares=0):
+    with Cluster(nodes, [KEPT, str(STEPS)], ranks=RANKS, spares=spares, options=FAR + ["--restore", folder], env=env,
+                 on_failure="substitute" if spares else None) as job:
+        assert job.wait() == 0, job.stderr()
+        assert number(job.stdout()) == undisturbed(), (job.stdout(), job.stderr())
+        assert set(begun(job.stdout())[:RANKS]) <= {version} or version is None, job.stdout()
+        return begun(job.stdout())
+
+
+class Folder(tempfile.TemporaryDirectory):
+    """Its name, which is not there yet."""
+
+    def __enter__(self):
+        return os.path.join(super().__enter__(), "saved")
+
+
+def saved(folder, **kw):
+    with Cluster(RANKS, [KEPT, str(STEPS), "save", folder], options=FAR, **kw) as job:
+        assert job.wait() == 0, job.stderr()
+        assert number(job.stdout()) == undisturbed(), (kw, job.stdout(), job.stderr())
+        return job.stdout()
+
+
+def test_a_later_job_goes_on_on_as_many_nodes_or_others():
+    with Folder() as folder:
+        out = saved(folder)
+        assert re.findall("^version ([0-9]+): KEEL_OK$", out, re.M) == ["3", "6"], out
+        names = sorted(os.listdir(folder))
+        assert len(names) == RANKS + 1 and "manifest" in names, names  # the save before is gone
+        assert stat.S_IMODE(os.stat(folder).st_mode) == 0o700
+        for name in names:
+            assert stat.S_IMODE(os.stat(os.path.join(folder, name)).st_mode) == 0o600, name
+        for nodes in 1, 2, 3:
+            expect_restored(folder, 6, nodes)
+
+
+def test_all_nodes_die_and_a_later_job_goes_on():
+    for fault, version in ("keep.opened:8", 6), ("save.writing:4", 3), ("save.naming:2", 3), ("save.named:2", 6):
+        with Folder() as folder:
+            with Cluster(RANKS, [KEPT, str(STEPS), "save", folder], options=FAR,
+                         env={"KEEL_FAULT": fault + ":stop:rank=0"}) as job:
+                assert job.until(lambda c: c.stopped(), "a rank to come to " + fault), fault
+                job.kill_all()
+                assert job.wait() != 0
+            expect_restored(folder, version, 2)
+
+
+def test_whoever_dies_in_a_save_it_is_completed():
+    for point, rank, action in itertools.product(SAVE_POINTS, (0, 1), ("kill", "node")):
+        with Folder() as folder:
+            nth = 6 if point.startswith("keep") else 9 if point.startswith("rank") else 2
+            saved(folder, spares=1, env={"KEEL_FAULT": "%s:%d:%s:rank=%d" % (point, nth, action, rank)})
+            expect_restored(folder, 6)
+
+
+def test_whoever_dies_while_the_manifest_is_written_it_is_completed():
+    for point, nth, action in itertools.product(NAMING_POINTS, (1, 2), ("kill", "node")):
+        with Folder() as folder:
+            saved(folder, spares=1, env={"KEEL_FAULT": "%s:%d:%s:rank=0" % (point, nth, action)})
+            expect_restored(folder, 6)
+
+
+def test_whoever_dies_while_what_was_saved_is_read():
+    with Folder() as folder:
+        saved(folder)
+        for point, action in itertools.product(("save.loading", "save.loaded", "keep.restoring", "keep.opened"),
+                                               ("kill", "node")):
+            began = expect_restored(folder, None, env={"KEEL_FAULT": "%s:1:%s:rank=1" % (point, action)}, spares=1)
+            assert set(began) == {6}, (point, action, began)
+
+
+def test_a_save_for_a_rank_that_nobody_runs():
+    for fault, said in ("save.writing:1", "KEEL_OK"), ("keep.copied:3", "KEEL_ERR_RANK_DEAD"):
+        with Folder() as folder, Cluster(RANKS, [KEPT, "3", "save", folder], on_failure="degrade", options=FAR,
+                                         env={"KEEL_FAULT": fault + ":node:rank=2"}) as job:
+            assert job.wait() == 0, job.stderr()
+            assert "version 3: %s\n" % said in job.stdout(), (fault, job.stdout(), job.stderr())
+            assert os.path.exists(os.path.join(folder, "manifest")) == (said == "KEEL_OK")
+
+
+def test_what_cannot_be_written_is_an_error_and_the_work_goes_on():
+    with Folder() as folder:
+        out = saved(os.path.join(folder, "deeper"))
+        assert re.findall("^version ([0-9]+): KEEL_ERR_SYSTEM$", out, re.M) == ["3", "6"], out
+
+
+def expect_refused(folder, words, ranks=RANKS):
+    code, out, err = run(["-n", str(ranks), "--restore", folder, KEPT, str(STEPS)])
+    assert code == 2 and out == "" and err.count("\n") == 1 and re.search(words, err), (code, out, err)
+
+
+def test_what_is_not_what_was_saved_is_refused_before_anything_starts():
+    with Folder() as folder:
+        expect_refused(folder, "No such file")
+        saved(folder)
+        expect_refused(folder, "saved by 3 ranks, and this job has 4", 4)
+        for name in os.listdir(folder):
+            path = os.path.join(folder, name)
+            with open(path, "rb") as f:
+                whole = f.read()
+            for at in sorted({0, 20, len(whole) // 2, len(whole) - 2, len(whole) - 1}):
+                for bit in 0, 7:
+                    with open(path, "r+b") as f:
+                        f.seek(at)
+                        f.write(bytes([whole[at] ^ 1 << bit]))
+                    expect_refused(folder, "digest|manifest")
+                    with open(path, "r+b") as f:
+                        f.write(whole)
+            for length in 0, 1, len(whole) // 2, len(whole) - 1:
+                os.truncate(path, length)
+                expect_refused(folder, "cut off|manifest")
+                with open(path, "r+b") as f:
+                    f.write(whole)
+            with open(path, "ab") as f:
+                f.write(b"x")
+            expect_refused(folder, "length|digest")
+            os.truncate(path, len(whole))
+            os.rename(path, path + "x")
+            expect_refused(folder, "No such file")
+            os.rename(path + "x", path)
+        expect_restored(folder, 6)
+
+
+def test_another_program_is_told_what_differs():
+    with Folder() as folder:
+        saved(folder)
+        code, out, err = run(["-n", str(RANKS), "--restore", folder, KEEP])
+        assert code == 1 and "1 segments were saved, and 0 have been allocated" in err, (code, out, err)
+
+
+keeltest.main(globals())

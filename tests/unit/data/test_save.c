@@ -1,0 +1,103 @@
+/* The manifest of a save: what is written is read, and nothing else is. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/save/save.h"
+
+static char *text_of(uint64_t ranks, size_t *len)
+{
+    struct save_manifest m;
+    assert_true(save_manifest_room(&m, ranks));
+    m.version = 41;
+    for (uint64_t r = 0; r < ranks; r++) {
+        save_name(m.rank[r].name, 41, 0x1234, r);
+        m.rank[r].bytes = 1000 + r;
+        memset(m.rank[r].sum, (int)r + 1, SAVE_SUM);
+    }
+    char *text = save_manifest_text(&m, len);
+    save_manifest_free(&m);
+    assert_non_null(text);
+    return text;
+}
+
+static void what_is_written_is_read(void **state)
+{
+    (void)state;
+    for (uint64_t ranks = 1; ranks < 200; ranks += 66) {
+        char why[SAVE_WHY];
+        struct save_manifest m;
+        size_t len;
+        char *text = text_of(ranks, &len);
+        assert_true(save_manifest_parse(text, len, &m, why));
+        assert_int_equal(m.ranks, ranks);
+        assert_int_equal(m.version, 41);
+        char name[SAVE_NAME];
+        save_name(name, 41, 0x1234, ranks - 1);
+        assert_string_equal(m.rank[ranks - 1].name, name);
+        assert_int_equal(m.rank[ranks - 1].bytes, 1000 + ranks - 1);
+        assert_int_equal(m.rank[0].sum[SAVE_SUM - 1], 1);
+        save_manifest_free(&m);
+        free(text);
+    }
+}
+
+static void one_bit_more_or_less_is_found(void **state)
+{
+    (void)state;
+    char why[SAVE_WHY];
+    struct save_manifest m;
+    size_t len;
+    char *text = text_of(3, &len);
+    for (size_t bit = 0; bit < 8 * len; bit++) {
+        text[bit / 8] = (char)(text[bit / 8] ^ 1 << bit % 8);
+        assert_false(save_manifest_parse(text, len, &m, why));
+        text[bit / 8] = (char)(text[bit / 8] ^ 1 << bit % 8);
+    }
+    for (size_t n = 0; n < len; n++)
+        assert_false(save_manifest_parse(text, n, &m, why));
+    free(text);
+}
+
+/* With a right digest behind it: not by accident. */
+static void expect_refused(const char *body)
+{
+    char text[1024], why[SAVE_WHY], hex[2 * SAVE_SUM + 1];
+    uint8_t sum[SAVE_SUM];
+    struct save_manifest m;
+    crypto_generichash(sum, sizeof sum, (const uint8_t *)body, strlen(body), NULL, 0);
+    sodium_bin2hex(hex, sizeof hex, sum, sizeof sum);
+    int n = snprintf(text, sizeof text, "%sdigest %s\n", body, hex);
+    assert_false(save_manifest_parse(text, (size_t)n, &m, why));
+}
+
+static void what_is_no_manifest_is_refused(void **state)
+{
+    (void)state;
+#define SUM "0101010101010101010101010101010101010101010101010101010101010101"
+    expect_refused("keel-save 2\nranks 1 version 1\na 1 " SUM "\n");
+    expect_refused("keel-save 1\nranks 0 version 1\n");
+    expect_refused("keel-save 1\nranks 99999999999 version 1\n");
+    expect_refused("keel-save 1\nranks 2 version 1\na 1 " SUM "\n");
+    expect_refused("keel-save 1\nranks 1 version 1\na 1 " SUM "\nb 1 " SUM "\n");
+    expect_refused("keel-save 1\nranks 1 version 1\n../a 1 " SUM "\n");
+    expect_refused("keel-save 1\nranks 1 version 1\na -1 " SUM "\n");
+    expect_refused("keel-save 1\nranks 1 version 1\na 1 0" SUM "\n");
+    expect_refused("keel-save 1\nranks 1 version 1 x\na 1 " SUM "\n");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_written_is_read),
+        cmocka_unit_test(one_bit_more_or_less_is_found),
+        cmocka_unit_test(what_is_no_manifest_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
