@@ -9,6 +9,7 @@
 
 static _Noreturn void no_memory(void)
 {
+    log_to(NULL, NULL); /* who writes the lines in our place needs memory for them */
     log_error("out of memory");
     abort();
 }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "pm/wire/codec.h"
+#include "runtime/base/log.h"
 
 /* A message that is dropped because it could not be read or written is one that the other end waits for. */
 static void test_value_without_memory_ends_the_process(void **state)
@@ -32,6 +33,33 @@ static void test_value_without_memory_ends_the_process(void **state)
     assert_false(WIFEXITED(status) && WEXITSTATUS(status) == 0); /* a sanitizer has its own way to end */
 }
 
+static void line_that_needs_memory(void *user, const char *line, size_t len)
+{
+    (void)user;
+    (void)line;
+    (void)len;
+    (void)pm_alloc((size_t)1 << 50);
+}
+
+/* keelrun's lines go into a queue, which needs memory and has a lock. */
+static void test_line_about_it_needs_none(void **state)
+{
+    (void)state;
+    pid_t child = fork();
+    if (child == 0) {
+        const struct rlimit no_core = {0, 0};
+        setrlimit(RLIMIT_CORE, &no_core);
+        log_to(line_that_needs_memory, NULL);
+        (void)pm_alloc((size_t)1 << 50);
+        _exit(0);
+    }
+    int status = 0;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_false(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    if (WIFSIGNALED(status))
+        assert_int_equal(WTERMSIG(status), SIGABRT);
+}
+
 static void test_objects_are_read_and_others_are_none(void **state)
 {
     (void)state;
@@ -49,6 +77,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_value_without_memory_ends_the_process),
+        cmocka_unit_test(test_line_about_it_needs_none),
         cmocka_unit_test(test_objects_are_read_and_others_are_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
