@@ -11,6 +11,7 @@
 #include "agents.h"
 #include "runtime/agent/ranks.h"
 #include "runtime/view/plan.h"
+#include "runtime/wire/marks.h"
 
 enum { RANK = 2, AT = 2, TARGET = 3, DIES = 1 };
 
@@ -196,6 +197,77 @@ static void test_sliding_release_that_somebody_asked_for_is_not_taken_back(void 
     assert_int_equal(page.released, RELEASE_ASKED);
 }
 
+static uint8_t *part(int node, uint32_t seg)
+{
+    const struct store_copy *copy = store_copy(&w.node[node].agent.store, seg, RANK);
+    return copy ? copy->base : NULL;
+}
+
+static void leave(struct proc *proc)
+{
+    page.released = RELEASE_ACCEPTED;
+    page.moved = MOVED_COMPLETE;
+    ranks_moved(agent(), proc);
+}
+
+/* What its process had stored plainly is there, too: nobody else would bring it to the other copies. */
+static void test_sliding_data_are_where_the_rank_begins(void **state)
+{
+    slide();
+    for (uint32_t seg = SEG_SHADOW; seg <= SEG_NONE; seg++) {
+        const struct store_copy *copy = store_copy(&agent()->store, seg, RANK);
+        copy->base[1000] = 7;
+        if (seg != SEG_NONE) /* nothing tells of stores to what has no second copy */
+            (void)holders_add(&holders_of(copy->base, copy->bytes)[0], 0);
+    }
+    assert_null(part(TARGET, SEG_NONE));
+    leave(*state);
+    world_restore();
+    for (uint32_t seg = SEG_SHADOW; seg <= SEG_NONE; seg++) {
+        const struct view_copyset *g = copyset_at(AT, seg, RANK);
+        assert_true(is_direct(seg, RANK));
+        assert_int_equal(g->copy[0].node, TARGET);
+        assert_non_null(part(TARGET, seg));
+        assert_int_equal(part(TARGET, seg)[1000], 7);
+    }
+    assert_null(part(AT, SEG_NONE));
+    assert_true(copies_are_equal());
+}
+
+/* Who is in the old view still may be reading it. */
+static void test_sliding_memory_that_was_left_is_there_until_the_view_is_settled(void **state)
+{
+    slide();
+    uint8_t *left = part(AT, SEG_NONE);
+    left[1000] = 7;
+    leave(*state);
+    bool handed_over = false;
+    while (w.submissions && !handed_over) {
+        struct view_event e = w.submitted[0];
+        memmove(&w.submitted[0], &w.submitted[1], sizeof e * (size_t)--w.submissions);
+        handed_over = e.type == VIEW_RESTORED && (int)e.a == copyset_of(RANK, 0) &&
+                      view_slot_node(&agent()->view, RANK) == TARGET;
+        if (!handed_over) {
+            world_change(&e, 1);
+            continue;
+        }
+        world_prepare(&e, 1);
+        world_pump();
+        for (int node = 0; node < 4; node++)
+            if (node != DIES)
+                world_commit(node, &e, 1);
+    }
+    assert_true(handed_over);
+    world_pump();
+    assert_null(part(AT, SEG_NONE));
+    assert_int_equal(left[1000], 7);
+    for (int node = 0; node < 4; node++)
+        if (node != DIES)
+            world_settle(node);
+    world_pump();
+    assert_int_equal(left[1000], 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -209,6 +281,8 @@ int main(void)
         TEST(test_sliding_rank_that_was_ended_though_it_stays_begins_again),
         TEST(test_sliding_process_that_begins_late_goes_on),
         TEST(test_sliding_release_that_somebody_asked_for_is_not_taken_back),
+        TEST(test_sliding_data_are_where_the_rank_begins),
+        TEST(test_sliding_memory_that_was_left_is_there_until_the_view_is_settled),
     };
     return cmocka_run_group_tests_name("sliding", tests, NULL, NULL);
 }
