@@ -53,23 +53,22 @@ static bool slot_is_near(struct client *c)
     return near_valid(n, &n->get_tag);
 }
 
-/* The pages of a block that differ from what the slot has. */
+/* The pages of a block that differ from what the slot has; all, where the route has changed while they were looked
+ * at: that may have been another copy. */
 static void add_changed(struct run *r, size_t at, const uint8_t *from, size_t len)
 {
-    uint8_t *there = r->c->keep->block;
+    const struct near *n = &r->c->keep->segment->near[r->c->rank];
     if (!slot_is_near(r->c)) { /* it would be read through the network */
         run_add(r, at, from, len);
         return;
     }
-    keel_status status = rma_get(r->c, r->c->keep->segment, r->c->rank, at, there, len);
-    if (status != KEEL_OK && r->status == KEEL_OK)
-        r->status = status;
-    if (status != KEEL_OK || memcmp(there, from, len) == 0)
+    const uint8_t *there = near_base(n) + at;
+    if (memcmp(there, from, len) == 0 && near_valid(n, &n->get_tag))
         return;
     for (size_t i = 0; i < len; i += KEEP_PAGE) {
-        size_t n = len - i < KEEP_PAGE ? len - i : KEEP_PAGE;
-        if (memcmp(there + i, from + i, n) != 0)
-            run_add(r, at + i, from + i, n);
+        size_t page = len - i < KEEP_PAGE ? len - i : KEEP_PAGE;
+        if (memcmp(there + i, from + i, page) != 0 || !near_valid(n, &n->get_tag))
+            run_add(r, at + i, from + i, page);
     }
 }
 

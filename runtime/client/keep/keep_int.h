@@ -34,7 +34,6 @@ struct keep {
     keel_status save_status; /* of its first meeting */
     bool loading;            /* what was saved is here, and all are to meet */
     struct keep_side side[2];
-    uint8_t block[KEEP_BLOCK];
 };
 
 /* NULL: out of memory. */

@@ -526,6 +526,13 @@ def test_keelrun_event_log_is_json_lines():
         assert events[0] == "started" and "over" in events and "rank_start" in events, events
 
 
+def test_keelrun_restore_wants_what_was_saved():
+    with tempfile.TemporaryDirectory(prefix="keel-test-") as directory:
+        for folder, words in (directory, "manifest: No such file"), (directory + "/none", "No such file"):
+            code, out, err = run(["-n", "2", "--restore", folder] + WHO)
+            assert code == 2 and out == "" and err.count("\n") == 1 and words in err, (folder, code, out, err)
+
+
 def test_keelrun_start_timeout_is_the_patience():
     with tempfile.TemporaryDirectory(prefix="keel-test-") as directory:
         path = ssh(directory)
