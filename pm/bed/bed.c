@@ -19,7 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { GUARDIAN_WAIT_MS = 3000 };
+enum { GUARDIAN_WAIT_MS = 3000, NET = 77 }; /* 10.NET of the first network, the next number of the next one */
 
 struct bed_netns {
     uint64_t job_id;
@@ -41,7 +41,7 @@ void bed_loopback_address(int node, char *out, size_t size)
 
 void bed_netns_address(int node, char *out, size_t size)
 {
-    snprintf(out, size, "10.77.%d.%d", (node + 2) / 256, (node + 2) % 256);
+    snprintf(out, size, "10.%d.%d.%d", NET, (node + 2) / 256, (node + 2) % 256);
 }
 
 int bed_netns_node(const char *address)
@@ -128,7 +128,7 @@ static void append(struct bytes *b, const char *fmt, ...)
     b->len += (size_t)n;
 }
 
-static bool build(uint64_t job_id, int nodes, char *why, size_t why_size)
+static bool build(uint64_t job_id, int nodes, int rails, char *why, size_t why_size)
 {
     char hub[32], name[32], address[32];
     struct bytes namespaces = {0}, bridge = {0};
@@ -138,10 +138,18 @@ static bool build(uint64_t job_id, int nodes, char *why, size_t why_size)
     /* An address of its own: else the bridge takes that of a port, and another one whenever a port leaves. */
     append(&bridge, "link set lo up\nlink add br0 address 02:4b:45:45:4c:01 type bridge\n");
     append(&bridge, "addr add %s/16 dev br0\nlink set br0 up\n", address);
+    for (int r = 1; r < rails; r++)
+        append(
+            &bridge,
+            "link add br%d address 02:4b:45:45:4c:0%d type bridge\naddr add 10.%d.0.1/16 dev br%d\nlink set br%d up\n",
+            r, r + 1, NET + r, r, r);
     for (int i = 0; i < nodes; i++) {
         bed_netns_name(job_id, i, name, sizeof name);
         append(&namespaces, "netns add %s\n", name);
         append(&bridge, "link add p%d type veth peer name veth0 netns %s\nlink set p%d master br0 up\n", i, name, i);
+        for (int r = 1; r < rails; r++)
+            append(&bridge, "link add p%dr%d type veth peer name veth%d netns %s\nlink set p%dr%d master br%d up\n", i,
+                   r, r, name, i, r, r);
         append(&bridge, "link add cut%d type bridge\nlink set cut%d up\n", i, i); /* see bed_netns_link */
     }
     bool good =
@@ -151,6 +159,9 @@ static bool build(uint64_t job_id, int nodes, char *why, size_t why_size)
         bed_netns_name(job_id, i, name, sizeof name);
         bed_netns_address(i, address, sizeof address);
         append(&node, "link set lo up\naddr add %s/16 dev veth0\nlink set veth0 up\n", address);
+        for (int r = 1; r < rails; r++)
+            append(&node, "addr add 10.%d.%d.%d/16 dev veth%d\nlink set veth%d up\n", NET + r, (i + 2) / 256,
+                   (i + 2) % 256, r, r);
         good = ip_batch(name, (char *)node.data, why, why_size);
         bytes_free(&node);
     }
@@ -176,7 +187,8 @@ void bed_demolish(uint64_t job_id, int nodes)
     }
 }
 
-struct bed_netns *bed_netns_create(uint64_t job_id, int nodes, const char *helper, char *why, size_t why_size)
+struct bed_netns *bed_netns_create(uint64_t job_id, int nodes, int rails, const char *helper, char *why,
+                                   size_t why_size)
 {
     int fds[2];
     char path[64];
@@ -205,7 +217,7 @@ struct bed_netns *bed_netns_create(uint64_t job_id, int nodes, const char *helpe
         close(guard);
     why[0] = '\0';
     bed_netns_path(job_id, -1, path, sizeof path);
-    bool good = bed->home >= 0 && bed->guardian > 0 && build(job_id, nodes, why, why_size);
+    bool good = bed->home >= 0 && bed->guardian > 0 && build(job_id, nodes, rails, why, why_size);
     int hub = good ? open(path, O_RDONLY | O_CLOEXEC) : -1;
     good = good && hub >= 0 && setns(hub, CLONE_NEWNET) == 0;
     if (hub >= 0)

@@ -4,6 +4,9 @@
  *   keel-<id>-hub    bridge br0, 10.77.0.1; keelrun and its mpiexec instances run in it; one port p<k> per node
  *   keel-<id>-n<k>   node k: veth0, 10.77.0.0 + <k+2>
  *
+ * With more rails (--rails) there is a bridge br<r> for each further one, 10.<77+r>.0.1, with ports p<k>r<r>, and
+ * node k has veth<r>, 10.<77+r>.0.0 + <k+2>.
+ *
  * <id> is the first half of the job's id, so jobs do not meet, and nothing of the host's network is touched. A guardian
  * process removes the namespaces when keelrun is gone, however it went, and the last process in them has ended. */
 #ifndef KEEL_PM_BED_H
@@ -21,8 +24,10 @@ void bed_loopback_address(int node, char *out, size_t size);
 struct bed_netns;
 
 /* Build it and move the calling process into the hub. NULL on failure with one line of text in why.
- * helper    path of keel-nsexec.   blocks   until it is built, some 20 ms and 5 ms for each node. */
-struct bed_netns *bed_netns_create(uint64_t job_id, int nodes, const char *helper, char *why, size_t why_size);
+ * rails     networks, at least 1.   helper   path of keel-nsexec.
+ * blocks    until it is built, some 20 ms and 5 ms for each node. */
+struct bed_netns *bed_netns_create(uint64_t job_id, int nodes, int rails, const char *helper, char *why,
+                                   size_t why_size);
 /* Leave the bed and have it removed; waits a bounded time for that. NULL is allowed. */
 void bed_netns_destroy(struct bed_netns *bed);
 pid_t bed_netns_guardian(const struct bed_netns *bed);

@@ -89,7 +89,8 @@ static bool describe(struct keeld *a, const struct bootstrap_job *j, const int32
                                .late_ms = LATE_DEFAULT_MS,
                                .copies = {(enum copies_at)j->copies_at, j->levels, j->hosts_told != 0,
                                           pm_alloc((size_t)(j->levels * j->nodes + 1) * sizeof(int))},
-                               .range = j->range};
+                               .range = j->range,
+                               .rails = j->rails};
     for (int i = 0; i < j->levels * j->nodes; i++)
         s->copies.domain[i] = domain[i];
     for (int r = 0; r < j->ranks; r++) {

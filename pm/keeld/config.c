@@ -62,8 +62,9 @@ static bool job_from_json(struct keeld *a, const json_t *m)
 static bool enough_descriptors(struct keeld *a)
 {
     int here = a->job.standbys;
-    long needed = descriptors_of_agent(here, a->job.settings.ranks - here,
-                                       a->job.settings.nodes + a->job.settings.spares, a->job.starts);
+    const struct job_settings *s = &a->job.settings;
+    long needed = descriptors_of_agent(here, s->ranks - here, s->nodes + s->spares, a->job.starts) +
+                  descriptors_of_rails(s->rails.n);
     long missing = descriptors_missing(needed);
     char why[256];
     if (!missing)

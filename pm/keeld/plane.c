@@ -139,12 +139,30 @@ static void plane_not_opened(struct keeld *a, keel_status status, const char *er
     keeld_fail(a, 1, why);
 }
 
+/* Where this node is, by the networks that the user names; else where it has reached keelrun from. */
+static bool find_rails(struct keeld *a, struct rail_hosts *hosts, struct plane_config *config)
+{
+    char why[200], line[300];
+    config->host = a->self_host;
+    if (a->job.settings.rails.n == 0)
+        return true;
+    if (!rails_find(&a->job.settings.rails, hosts, why, sizeof why)) {
+        snprintf(line, sizeof line, "node %d: %s", a->launch.node, why);
+        keeld_fail(a, 1, line);
+        return false;
+    }
+    config->host = hosts->of[0];
+    for (int i = 1; i < hosts->n; i++)
+        config->more[i - 1] = hosts->of[i];
+    return true;
+}
+
 bool keeld_plane_open(struct keeld *a, struct plane_blob *blob)
 {
     char error[300];
+    struct rail_hosts hosts; /* until the plane is there */
     struct plane_config config = {.job_id = a->launch.job_id,
                                   .node = a->launch.node,
-                                  .host = a->self_host,
                                   .settings = &a->job.settings,
                                   .secret = a->job.secret,
                                   .was = a->launch.back ? a->launch.back->node + 1 : 0,
@@ -163,6 +181,8 @@ bool keeld_plane_open(struct keeld *a, struct plane_blob *blob)
                                         .event = plane_event,
                                         .verified = plane_verified,
                                         .waits = plane_waits};
+    if (!find_rails(a, &hosts, &config))
+        return false;
     log_keep_errors(error, sizeof error);
     keel_status status = plane_create(&config, &callbacks, &a->plane, blob);
     log_keep_errors(NULL, 0);

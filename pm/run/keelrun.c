@@ -202,7 +202,8 @@ static struct bed_netns *make_bed(const struct job *j)
 {
     char why[256], *nsexec = find_program("keel-nsexec");
     struct bed_netns *netns =
-        bed_netns_create(j->id, j->options->job.nodes + j->options->job.spares, nsexec, why, sizeof why);
+        bed_netns_create(j->id, j->options->job.nodes + j->options->job.spares,
+                         j->options->job.rails.n > 1 ? j->options->job.rails.n : 1, nsexec, why, sizeof why);
     free(nsexec);
     if (!netns)
         pm_quit(1, "%s", why);

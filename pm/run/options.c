@@ -74,6 +74,14 @@ static void take_silence(void *into, const char *text)
     p->o.job.silence_ms = option_time(&time, text);
 }
 
+static void take_rails(void *into, const char *text)
+{
+    struct parsing *p = into;
+    char why[128];
+    if (!rails_parse(text, &p->o.job.rails, why, sizeof why))
+        pm_quit(2, "--rails: %s", why);
+}
+
 static void show_help(void *into, const char *text);
 static void show_usage(void *into, const char *text);
 
@@ -175,6 +183,11 @@ static const struct option_row rows[] = {
      "who watches whom: ring (the default), torus, hypercube, random, or file:PATH with a line \"READER WATCHED\" for "
      "each",
      CALL(take_topology)},
+    {"rails", 0, "LIST", 4,
+     "networks between the nodes, up to four: interfaces (eth1), or subnets (10.1.0.0/16). The first that works is "
+     "used, "
+     "and a node is dead when none does (default: the one that leads to keelrun)",
+     CALL(take_rails)},
     {"secure", 0, NULL, 4, "encrypt and authenticate what ranks and nodes send each other (large transfers are slower)",
      FLAG(o.job.secure)},
     {"silence", 0, "TIME", 4,

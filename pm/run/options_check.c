@@ -107,6 +107,25 @@ static void check_nodes(struct options *o, struct parsing *p)
         pm_quit(2, "%s is of use only with --on-failure substitute", p->grid.method ? "--substitution" : "--moves");
 }
 
+/* An RDMA device is one rail; the nodes of a loopback bed have one interface. */
+static void check_rails(struct options *o)
+{
+    const struct rail_list *rails = &o->job.rails;
+    char name[16];
+    if (rails->n == 0)
+        return;
+    if (o->job.provider != PROVIDER_TCP || o->job.probe == PROBE_VERBS)
+        pm_quit(2, "--rails cannot be used with %s: an RDMA device is one network",
+                o->job.probe == PROBE_VERBS ? "--probe verbs" : "--provider verbs or auto");
+    if (o->bed == BED_LOOPBACK)
+        pm_quit(2, "--rails is of use only with --hosts, --hostfile or --bed netns");
+    for (int i = 0; o->bed == BED_NETNS && i < rails->n; i++) {
+        snprintf(name, sizeof name, "veth%d", i);
+        if (strcmp(rails->name[i], name) != 0)
+            pm_quit(2, "--rails: on the netns bed they are called veth0,veth1 and so on, not %s", rails->name[i]);
+    }
+}
+
 static void read_watchers(struct options *o, const char *path)
 {
     struct watchers watchers = {0};
@@ -229,6 +248,7 @@ void options_check(struct options *o, struct parsing *p)
     check_nodes(o, p);
     choose_limits(o, p);
     choose_room(o, p);
+    check_rails(o);
     if (o->job.topology == MEMBER_FILE)
         read_watchers(o, p->watch_file);
     choose_copies(o);

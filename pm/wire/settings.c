@@ -17,14 +17,37 @@ static json_t *grid_encode(const struct job_settings *s)
                      codec_ints(g->plans, g->nplans));
 }
 
+static json_t *rails_json(const struct rail_list *rails)
+{
+    json_t *list = json_array();
+    for (int i = 0; i < rails->n; i++)
+        json_array_append_new(list, json_string(rails->name[i]));
+    return list;
+}
+
+static bool rails_of(const json_t *object, struct rail_list *out)
+{
+    const json_t *list = json_object_get(object, "rails");
+    if (!json_is_array(list) || json_array_size(list) > RAILS_MAX)
+        return false;
+    for (out->n = 0; out->n < (int)json_array_size(list); out->n++) {
+        const char *name = json_string_value(json_array_get(list, (size_t)out->n));
+        if (!name || !rails_name_good(name))
+            return false;
+        strcpy(out->name[out->n], name);
+    }
+    return true;
+}
+
 json_t *settings_encode(const struct job_settings *s)
 {
     int domains = s->copies.levels * settings_ids(s);
     json_t *m =
-        json_pack("{s:i, s:i, s:i, s:i, s:o, s:o, s:o, s:o, s:I, s:I}", "nodes", s->nodes, "spares", s->spares, "room",
-                  s->room, "ranks", s->ranks, "rank_node", codec_ints(s->rank_node, s->ranks), "edges",
+        json_pack("{s:i, s:i, s:i, s:i, s:o, s:o, s:o, s:o, s:I, s:I, s:o}", "nodes", s->nodes, "spares", s->spares,
+                  "room", s->room, "ranks", s->ranks, "rank_node", codec_ints(s->rank_node, s->ranks), "edges",
                   codec_ints(s->edges, 2 * s->edge_count), "domains", codec_ints(s->copies.domain, domains), "grid",
-                  grid_encode(s), "range_base", (json_int_t)s->range.base, "range_bytes", (json_int_t)s->range.bytes);
+                  grid_encode(s), "range_base", (json_int_t)s->range.base, "range_bytes", (json_int_t)s->range.bytes,
+                  "rails", rails_json(&s->rails));
 #define PUT_NUMBER(member, key, low, high) json_object_set_new(m, key, json_integer(s->member));
 #define PUT_FLAG(member, key) json_object_set_new(m, key, json_boolean(s->member));
 #define PUT_CHOICE(member, key, last) json_object_set_new(m, key, json_integer((int)s->member));
@@ -125,7 +148,7 @@ bool settings_decode(struct job_settings *s, const json_t *object)
     if (!number(object, "nodes", 1, LIMIT_NODES, &s->nodes) || !number(object, "spares", 0, LIMIT_NODES, &s->spares) ||
         !number(object, "room", 0, LIMIT_NODES, &s->room) || settings_ids(s) > LIMIT_NODES ||
         !number(object, "ranks", 1, LIMIT_RANKS, &s->ranks) || !one_values(s, object) || !range(object, &s->range) ||
-        !json_is_array(edges) || json_array_size(edges) % 2 ||
+        !rails_of(object, &s->rails) || !json_is_array(edges) || json_array_size(edges) % 2 ||
         json_array_size(edges) > 2 * (size_t)LIMIT_NODES * WATCHERS_MAX)
         return false;
     int values = (int)json_array_size(edges);

@@ -6,11 +6,12 @@
 #include <stdint.h>
 
 #include "runtime/base/address_range.h"
+#include "runtime/base/rails.h"
 
 enum {
     BOOTSTRAP_LISTENER = 3, /* descriptors that the agent is started with: where the node's ranks come, */
     BOOTSTRAP_CHANNEL = 4,  /* and the one that started it */
-    BOOTSTRAP_TEXT = 1000,
+    BOOTSTRAP_TEXT = 1400,  /* as long as four rails make it */
 };
 #define BOOTSTRAP_OPTION "--join"
 
@@ -25,6 +26,7 @@ struct bootstrap_job {
     int32_t copies_at, levels, hosts_told;
     char host[64]; /* numeric address of this node */
     struct address_range range;
+    struct rail_list rails;
     char program[256];
 };
 

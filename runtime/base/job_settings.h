@@ -7,6 +7,7 @@
 #include <stdbool.h>
 
 #include "runtime/base/address_range.h"
+#include "runtime/base/rails.h"
 
 /* After a node's death: go on elsewhere, go on with those that are left, or end. */
 enum view_policy { VIEW_SUBSTITUTE, VIEW_DEGRADE, VIEW_ABORT };
@@ -76,6 +77,7 @@ struct job_settings {
     int stopped_ms; /* after which it is where its host answers and somebody waits for it; STOPPED_NEVER_MS: never */
     int late_ms;    /* after which a heartbeat is late */
     struct address_range range;
+    struct rail_list rails; /* networks between the nodes; none: the one that leads to keelrun */
 };
 
 /* The settings of one value, as they travel: member, key, and which values it may have (FLAG: yes or no; CHOICE: an

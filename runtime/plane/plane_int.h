@@ -9,6 +9,7 @@
  *   memory.c     the memory of copies
  *   waits.c      what the ranks wait for
  *   counts.c     what the ranks and this agent have counted
+ *   blob.c       what a node tells the others before the start
  *   start.c      start and end */
 #ifndef KEEL_PLANE_PLANE_INT_H
 #define KEEL_PLANE_PLANE_INT_H

@@ -43,6 +43,11 @@ static bool place(const struct bootstrap_card *cards, const struct keel_exchange
     j->job = cards[0].job;
     memcpy(j->secret, cards[0].secret, sizeof j->secret);
     j->degrade = cards[0].degrade;
+    if (cards[0].rails_wrong[0]) {
+        snprintf(wrong, size, "%s: %s", RAILS_ENV, cards[0].rails_wrong);
+        return false;
+    }
+    j->rails = cards[0].rails;
     j->range = cards[0].range;
     for (int r = 0; r < e->size && !j->range.bytes; r++)
         if (cards[r].watched)

@@ -83,6 +83,9 @@ void bootstrap_card_fill(struct bootstrap_card *c, int rank)
     const char *range = getenv(ADDRESS_RANGE_ENV);
     if (range && *range && !address_range_parse(range, &c->range))
         log_warn("%s=%s is not %s", ADDRESS_RANGE_ENV, range, ADDRESS_RANGE_FORM);
+    const char *rails = getenv(RAILS_ENV);
+    if (rails && *rails)
+        (void)rails_parse(rails, &c->rails, c->rails_wrong, sizeof c->rails_wrong);
     struct copy_rule rule = {0};
     (void)bootstrap_copies_at(&rule, c->racks_wrong, sizeof c->racks_wrong);
     c->copies_at = (int32_t)rule.at;
@@ -122,9 +125,10 @@ bool bootstrap_find_address(const struct bootstrap_card *cards, struct bootstrap
     for (int r = 0; r < j->ranks && !other; r++)
         if (strcmp(cards[r].machine, cards[rank].machine) != 0)
             other = cards[r].host;
-    if (!other)
+    if (!other) {
+        j->rails.n = 0; /* all are on this host */
         snprintf(j->host, sizeof j->host, "127.0.%d.%d", j->node / 250, j->node % 250 + 1);
-    else if (cards[rank].by_interface)
+    } else if (cards[rank].by_interface)
         snprintf(j->host, sizeof j->host, "%s", cards[rank].host);
     else if (!address_towards(other, j->host, sizeof j->host)) {
         snprintf(wrong, size, "no way to host %s is found by its name (see KEEL_INTERFACE in keel(7))", other);

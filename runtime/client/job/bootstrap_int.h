@@ -29,6 +29,8 @@ struct bootstrap_card {
     struct rack_names racks;
     char racks_wrong[128]; /* what makes no sense of what the environment says of racks; empty: nothing */
     struct address_range range;
+    struct rail_list rails;
+    char rails_wrong[128]; /* what makes no sense in what the environment says of them; empty: nothing */
 };
 
 /* bootstrap_card.c */

@@ -220,6 +220,25 @@ def test_keelrun_probe_is_how_nodes_watch_each_other():
     assert (code, err) == (2, "keelrun: --probe: magic is not known\n"), (code, err)
 
 
+def test_keelrun_rails_that_make_no_sense_are_one_line():
+    for args, said in (
+            (["--rails", "eth0,eth0"], "--rails: eth0 is there twice"),
+            (["--rails", ""], "--rails: \"\" is no interface and no subnet"),
+            (["--rails", "a,b,c,d,e"], "--rails: more than 4 networks"),
+            (["--rails", "10.0.0.1/8"], "--rails: \"10.0.0.1/8\" is no interface and no subnet"),
+            (["--rails", "eth0"], "--rails is of use only with --hosts"),
+            (["--rails", "eth0", "--bed", "netns"], "on the netns bed they are called veth0,veth1"),
+            (["--rails", "lo", "--hosts", "localhost", "--provider", "verbs"], "cannot be used with --provider verbs"),
+            (["--rails", "lo", "--hosts", "localhost", "--probe", "verbs"], "cannot be used with --probe verbs")):
+        code, out, err = run(["-n", "1", *args, "true"])
+        assert code == 2 and err.count("\n") == 1 and said in err, (args, code, err)
+
+
+def test_keelrun_rails_that_a_host_does_not_have_are_told():
+    code, out, err = run(["-n", "1", "--hosts", "localhost", "--rails", "lo,nowhere0", "true"])
+    assert code == 1 and "node 0: this host has no IPv4 address on an interface nowhere0 (--rails)" in err, (code, err)
+
+
 def test_keelrun_provider_is_what_carries_data():
     def provider(*options):
         with tempfile.TemporaryDirectory(prefix="keel-test-") as directory:

@@ -30,7 +30,8 @@ static const struct job_settings all = {.nodes = 3,
                                         .silence_ms = 900,
                                         .stopped_ms = 300,
                                         .late_ms = 160,
-                                        .range = {0x400000000, 0x800000000}};
+                                        .range = {0x400000000, 0x800000000},
+                                        .rails = {2, {"eth0", "10.1.0.0/16"}}};
 
 static void test_settings_arrive_as_they_were(void **state)
 {
@@ -69,6 +70,8 @@ static void test_settings_arrive_as_they_were(void **state)
     assert_int_equal(got.late_ms, 160);
     assert_int_equal(got.range.base, 0x400000000);
     assert_int_equal(got.range.bytes, 0x800000000);
+    assert_int_equal(got.rails.n, 2);
+    assert_string_equal(got.rails.name[1], "10.1.0.0/16");
     /* and what is written of them is the same again: no member is left out above */
     json_t *again = settings_encode(&got);
     assert_true(json_equal(object, again));
@@ -100,7 +103,7 @@ static void test_settings_lack_nothing(void **state)
     }
 // NOLINTNEXTLINE(bugprone-macro-parentheses): a term of a sum
 #define ONE(...) +1
-    assert_int_equal(json_object_size(object), 10 JOB_SETTINGS_LIST(ONE, ONE, ONE));
+    assert_int_equal(json_object_size(object), 11 JOB_SETTINGS_LIST(ONE, ONE, ONE));
     json_decref(object);
     assert_false(is_taken(NULL));
 }
