@@ -1,8 +1,8 @@
-/* Ranks that live and go to another node: where nodes stand on a grid (`keelrun --grid`) a line of them moves by one when
- * a node dies. A program whose processes can be started again (keel_restarted) need not know of it: a rank that is to
- * move ends, with everything of it complete, at the end of its next barrier, broadcast or reduction of all live ranks,
- * or when it asks for its next task; and begins on the other node as if it had died there, which nobody counts as a
- * failure. What it has printed is written, but nothing of the program's is run at its end (atexit, destructors).
+/* Ranks that live and go to another node: where nodes stand on a grid (`keelrun --grid`) a line of them moves by one
+ * when a node dies. A program whose processes can be started again (keel_restarted) need not know of it: a rank that is
+ * to move ends, with everything of it complete, at the end of its next barrier, broadcast or reduction of all live
+ * ranks, or when it asks for its next task; and begins on the other node as if it had died there, which nobody counts
+ * as a failure. What it has printed is written, but nothing of the program's is run at its end (atexit, destructors).
  * Where a task is open, a mutex is held or waited for, a request is not waited for, a message that has come is not
  * received, or a stored word of a tracked segment is not flushed, it goes on to the next such point.
  *
@@ -34,14 +34,14 @@ typedef enum keel_moving {
 KEEL_MUST_CHECK keel_status keel_move_mode(keel_moving mode);
 
 /* Is this rank to go to another node? Then the program ends the process soon, by keel_move, or, with KEEL_MOVE_ASK, by
- * keel_finalize and an exit with 0, which is the same once this call has returned true. It may become false again: nodes
- * die, and the plan is another one. One atomic load.
+ * keel_finalize and an exit with 0, which is the same once this call has returned true. It may become false again:
+ * nodes die, and the plan is another one. One atomic load.
  * threads   any.
  * blocks    no. */
 __extension__ bool keel_move_pending(void);
 
-/* A point at which the rank may move, in any mode: if it is to, the process ends here as is said above and the call does
- * not come back. With nothing to move it costs what keel_move_pending does.
+/* A point at which the rank may move, in any mode: if it is to, the process ends here as is said above and the call
+ * does not come back. With nothing to move it costs what keel_move_pending does.
  * threads   one; the others make no calls meanwhile.
  * blocks    if it is to move, as keel_finalize.
  * errors    KEEL_ERR_STATE: it is not to move, or must go on to another point, as something is open; go on. */
