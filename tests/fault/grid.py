@@ -41,19 +41,19 @@ def kill_place(job, place):
 
 
 def expect_places(method, failures, moves=None):
-    """Nodes with slots die, one after the other: the slot that lost its node begins where the plan has it."""
+    """Nodes with slots die, one after the other: each slot of the plan begins where that has it, also those that live."""
     bound = ["--moves", moves] if moves else []
     where = {r: at(place) for r, place in enumerate((0, 1, 2, 4, 5, 6, 8, 9, 10))}
     with Job(["-n", "9", "--grid", "4x4", "--substitution", method, *bound, PLACED, STEPS]) as job:
         wait_for(lambda: all(begun(job, r) for r in where), "all ranks to begin")
         assert {r: begun(job, r)[0] for r in where} == where, job.stdout()
         for place, plan in zip(failures, planned(method, failures, bound)):
-            slot, _, to = [m for m in plan if m[1] == place][0]
-            assert where[slot] == at(place), (plan, where)
+            assert where[[slot for slot, at_first, _ in plan if at_first == place][0]] == at(place), (plan, where)
             kill_place(job, place)
-            wait_for(lambda: begun(job, slot)[-1] != where[slot] or job.process.poll() is not None, "rank %d to begin again" % slot)
-            where[slot] = begun(job, slot)[-1]
-            assert where[slot] == at(to), (method, plan, job.stdout(), job.stderr())
+            for slot, _, to in plan:
+                wait_for(lambda: begun(job, slot)[-1] == at(to) or job.process.poll() is not None, "rank %d to begin on %s" % (slot, at(to)))
+                where[slot] = begun(job, slot)[-1]
+                assert where[slot] == at(to), (method, plan, job.stdout(), job.stderr())
         assert job.wait() == 0, job.stderr()
         ends = {int(words[1]): words[4].rstrip(",") for words in map(str.split, job.stdout().splitlines()) if "ends" in words}
         assert ends == where, (ends, where)
@@ -65,6 +65,10 @@ def test_0d_takes_the_nearest_free_node():
 
 def test_a_bound_on_moves_leaves_the_nearest_free_node():
     expect_places("2D", [0], "2")
+
+
+def test_lines_and_planes_move_by_one():
+    expect_places("hybrid(all)", [5, 1])
 
 
 main(globals())
