@@ -195,7 +195,8 @@ def compare(name, difference, limit):
 
 def arguments():
     parser = argparse.ArgumentParser(prog="./demo", description="A Hartree-Fock run on four emulated nodes and a spare; "
-                                     "a whole node is killed in the second iteration, and the energy is right all the same.")
+                                     "a whole node is killed in the second iteration, and the energy is right all the same. "
+                                     "./demo --stencil: a heat plate on a grid of nodes, whose ranks slide.")
     parser.add_argument("molecule", nargs="?", default="benzene.xyz", help="XYZ file, or one of the shipped ones (default benzene.xyz)")
     parser.add_argument("--basis", choices=["sto-3g", "6-31g", "6-31gs"], default="sto-3g")
     parser.add_argument("--kill", type=int, default=1, metavar="NODE", choices=range(NODES), help="the node to kill (default 1)")
