@@ -47,7 +47,7 @@ static void test_rails_all_have_failed_the_oldest_failure(void **state)
 {
     (void)state;
     struct tp_addrs to = of_rails(3);
-    struct way_past past = {.rail = {{10 * S + 2, 1}, {10 * S + 1, 1}, {10 * S + 3, 1}}};
+    struct way_past past = {.rail = {{10 * S + 2, 1, true}, {10 * S + 1, 1, true}, {10 * S + 3, 1, true}}};
     assert_int_equal(pick(&to, &past, 10 * S + 4), 1);
     past.rail[1].failed_at = 10 * S + 4;
     assert_int_equal(pick(&to, &past, 10 * S + 5), 0);
@@ -72,7 +72,7 @@ static void test_rails_of_one_that_one(void **state)
 {
     (void)state;
     struct tp_addrs to = of_rails(1);
-    struct way_past past = {.rail = {{10 * S, 9}}};
+    struct way_past past = {.rail = {{10 * S, 9, true}}};
     assert_int_equal(pick(&to, &past, 10 * S), 0);
     to.of[0].rail = 2; /* a node that is on the third network alone */
     assert_int_equal(pick(&to, &past, 10 * S), 2);
