@@ -2,8 +2,8 @@
  *
  * Measured for an agent: 45 of its own, 6 for each process of its node, and a pidfd where that is a script, which
  * starts the rank's process; 1 for each rank elsewhere that has reached it, 4 for each other agent; 2 for each launcher
- * that it runs (a pipe, a pidfd), 2 more while that is found; 6 for each rail but the first; 1 for each copy of a segment
- * comes with the program.
+ * that it runs (a pipe, a pidfd), 2 more while that is found; 6 for each rail but the first; 1 for each copy of a
+ * segment comes with the program.
  * Strangers take at most 320 more: 128 connections at each of the two listeners of libfabric, 64 at its own
  * (runtime/net/ofi/ofi_sock.c, pm/keeld/console.c).
  */
