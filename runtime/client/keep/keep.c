@@ -51,7 +51,7 @@ keel_status keep_room(struct client *c, size_t bytes_per_rank)
     k->segment = segment;
     k->room = bytes_per_rank;
     k->slot = -1;
-    k->restored = !c->restarted && !(getenv(SAVE_ENV) && *getenv(SAVE_ENV));
+    k->restored = !c->restarted && !keep_begins_with();
     return KEEL_OK;
 }
 

@@ -104,7 +104,7 @@ static keel_status read_all(struct reading *r, const struct save_manifest *m)
 {
     struct save_head h;
     const size_t n = keep_segments(r->c, NULL);
-    struct keel_segment **s = calloc(n + 1, sizeof *s);
+    struct keel_segment **s = calloc(n + 1, sizeof(struct keel_segment *));
     keel_status status = s ? read_head(r, m, &h) : KEEL_ERR_NOMEM;
     if (s)
         (void)keep_segments(r->c, s);

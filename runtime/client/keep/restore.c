@@ -121,8 +121,7 @@ static keel_status go_on(struct client *c, uint64_t *version, uint64_t *since)
     return KEEL_OK;
 }
 
-/* What keelrun was told to begin with, or NULL. */
-static const char *saved_before(void)
+const char *keep_begins_with(void)
 {
     const char *folder = getenv(SAVE_ENV);
     return folder && *folder ? folder : NULL;
@@ -140,8 +139,8 @@ keel_status keep_restore(struct client *c, uint64_t *version, uint64_t *since)
     if (!c->ready || !k || !k->segment || k->version || c->task_run.open || c->coll.split)
         return KEEL_ERR_STATE;
     c->resumed = true;
-    keel_status status = saved_before() ? keep_load_files(c, saved_before()) : KEEL_OK;
-    if (status == KEEL_OK && (c->restarted || saved_before()))
+    keel_status status = keep_begins_with() ? keep_load_files(c, keep_begins_with()) : KEEL_OK;
+    if (status == KEEL_OK && (c->restarted || keep_begins_with()))
         status = go_on(c, &made, &behind);
     if (status != KEEL_OK)
         return status;

@@ -108,7 +108,7 @@ static keel_status write_rank(struct client *c, int rank, uint64_t version, cons
     if (status != KEEL_OK)
         return status;
     const size_t n = keep_segments(c, NULL);
-    struct keel_segment **segments = calloc(n + 1, sizeof *segments);
+    struct keel_segment **segments = calloc(n + 1, sizeof(struct keel_segment *));
     struct writing w = {.c = c, .block = malloc(BLOCK)};
     w.status = segments && w.block ? KEEL_OK : KEEL_ERR_NOMEM;
     save_name(e->name, version, c->job, (uint64_t)rank);
