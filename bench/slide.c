@@ -1,8 +1,8 @@
 /* What a slide costs those who work on: under keelrun on a row of nodes with a rank on each and a spare at the end
- * (bench/slide.py starts it). Each rank has so many MiB in a segment with shadows. Rank 0 puts eight bytes to the last
- * rank again and again, before and after the node of one rank has died; all meet every few puts, so that ranks can move.
- * It prints how long the puts took before, and from the death to the last change of the view. A process that begins in
- * the middle goes on with the others. */
+ * (bench/slide.py starts it). Each rank has so many MiB in a segment with shadows. Rank 0 puts eight bytes to the
+ * last rank again and again, before and after the node of one rank has died; all meet every few puts, so that ranks
+ * can move. It prints how long the puts took before, and from the death to the last change of the view. A process
+ * that begins in the middle goes on with the others. */
 #include <keel/keel.h>
 
 #include <stdbool.h>
