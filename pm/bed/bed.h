@@ -7,6 +7,8 @@
  * With more rails (--rails) there is a bridge br<r> for each further one, 10.<77+r>.0.1, with ports p<k>r<r>, and
  * node k has veth<r>, 10.<77+r>.0.0 + <k+2>.
  *
+ * On the bed grid the nodes' data go by links of their own (bed/grid.h), and the bridge is for keelrun and mpiexec.
+ *
  * <id> is the first half of the job's id, so jobs do not meet, and nothing of the host's network is touched. A guardian
  * process removes the namespaces when keelrun is gone, however it went, and the last process in them has ended. */
 #ifndef KEEL_PM_BED_H
@@ -22,12 +24,15 @@ enum { BED_NODES_MAX = 1000 }; /* a bridge has 1,023 ports */
 void bed_loopback_address(int node, char *out, size_t size);
 
 struct bed_netns;
+struct bed_grid;
 
 /* Build it and move the calling process into the hub. NULL on failure with one line of text in why.
- * rails     networks, at least 1.   helper   path of keel-nsexec.
+ * rails     networks, at least 1.
+ * grid      how nodes are joined (bed/grid.h); NULL: by the bridge of each network.
+ * helper    path of keel-nsexec.
  * blocks    until it is built, some 20 ms and 5 ms for each node. */
-struct bed_netns *bed_netns_create(uint64_t job_id, int nodes, int rails, const char *helper, char *why,
-                                   size_t why_size);
+struct bed_netns *bed_netns_create(uint64_t job_id, int nodes, int rails, const struct bed_grid *grid,
+                                   const char *helper, char *why, size_t why_size);
 /* Leave the bed and have it removed; waits a bounded time for that. NULL is allowed. */
 void bed_netns_destroy(struct bed_netns *bed);
 pid_t bed_netns_guardian(const struct bed_netns *bed);

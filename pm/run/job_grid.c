@@ -61,6 +61,11 @@ bool job_grid_close_up(struct job_settings *s, const bool *lost, int *order)
     return now != NULL;
 }
 
+int *job_grid_numbers(const struct job_settings *s)
+{
+    return numbers(s, &s->grid);
+}
+
 void job_grid_tell(const struct job_settings *s, json_t *event)
 {
     int places = places_of(s), *node_at = numbers(s, &s->grid);

@@ -1,5 +1,7 @@
 /* keelrun: launcher, job server and the user's terminal of a job. */
+#include "pm/bed/grid.h"
 #include "pm/run/job.h"
+#include "pm/run/job_grid.h"
 #include "pm/run/restore.h"
 #include "pm/wire/codec.h"
 #include "pm/wire/descriptors.h"
@@ -198,12 +200,34 @@ static void check_directory(void)
         pm_quit(1, "the working directory, which is that of the ranks: %s", strerror(errno));
 }
 
+/* The grid that joins the nodes of the bed. Places whose node is dead at the start have numbers behind the others: who
+ * lives there runs nothing, but forwards. */
+static void join_as_grid(const struct options *o, struct bed_grid *grid)
+{
+    int next = o->job.nodes + o->job.spares;
+    (void)grid_parse(&grid->grid, o->job.grid.grid);
+    grid->kbit = o->link_kbit;
+    grid->node_at = job_grid_numbers(&o->job);
+    grid->at = pm_alloc((size_t)grid->grid.nodes * sizeof *grid->at);
+    for (int32_t place = 0; place < grid->grid.nodes; place++) {
+        if (grid->node_at[place] < 0)
+            grid->node_at[place] = next++;
+        grid->at[grid->node_at[place]] = place;
+    }
+}
+
 static struct bed_netns *make_bed(const struct job *j)
 {
+    const struct job_settings *s = &j->options->job;
     char why[256], *nsexec = find_program("keel-nsexec");
+    struct bed_grid grid = {0};
+    if (j->options->bed_grid)
+        join_as_grid(j->options, &grid);
     struct bed_netns *netns =
-        bed_netns_create(j->id, j->options->job.nodes + j->options->job.spares,
-                         j->options->job.rails.n > 1 ? j->options->job.rails.n : 1, nsexec, why, sizeof why);
+        bed_netns_create(j->id, grid.at ? grid.grid.nodes : s->nodes + s->spares, s->rails.n > 1 ? s->rails.n : 1,
+                         grid.at ? &grid : NULL, nsexec, why, sizeof why);
+    free(grid.at);
+    free(grid.node_at);
     free(nsexec);
     if (!netns)
         pm_quit(1, "%s", why);

@@ -3,6 +3,7 @@
 #include "pm/run/options_parts.h"
 
 #include "pm/bed/bed.h"
+#include "pm/bed/grid.h"
 #include "pm/run/allocation.h"
 #include "pm/run/option_row.h"
 #include "pm/wire/quit.h"
@@ -38,9 +39,11 @@ static void take_hostfile(void *into, const char *path)
 
 static void take_bed(void *into, const char *text)
 {
-    static const char *const beds[] = {"", "loopback", "netns", NULL};
+    static const char *const beds[] = {"", "loopback", "netns", "grid", NULL};
     struct parsing *p = into;
-    p->o.bed = (enum bed)option_choice("--bed", text[0] ? text : "?", beds);
+    int bed = option_choice("--bed", text[0] ? text : "?", beds);
+    p->o.bed_grid = bed > BED_NETNS;
+    p->o.bed = p->o.bed_grid ? BED_NETNS : (enum bed)bed;
 }
 
 static void take_topology(void *into, const char *text)
@@ -164,8 +167,13 @@ static const struct option_row rows[] = {
     {"rack-of", 0, "EXPRESSION", 3,
      "racks by the hosts' names: what the first group of this regular expression matches is the host's rack",
      TEXT(o.rack_of)},
-    {"bed", 0, "BED", 4, "emulated nodes: loopback (the default) or netns (network namespaces; needs root)",
+    {"bed", 0, "BED", 4,
+     "emulated nodes: loopback (the default), netns (network namespaces; needs root), or grid (the same, joined as "
+     "--grid says)",
      CALL(take_bed)},
+    {"link-rate", 0, "KBIT", 4,
+     "on the bed grid: what each link carries in each direction, 1,000 bits a second (default: as fast as it goes)",
+     NUMBER(o.link_kbit, BED_LINK_KBIT_MIN, BED_LINK_KBIT_MAX)},
     {"launcher", 0, "NAME", 4, "how to reach hosts: ssh, slurm, pbs, lsf, sge, ... as mpiexec.hydra knows it",
      TEXT(o.launcher)},
     {"launcher-exec", 0, "FILE", 4, "program to use as the launcher's", TEXT(o.launcher_exec)},

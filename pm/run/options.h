@@ -13,7 +13,9 @@ struct options {
     int ppn;                 /* 0: as even as possible */
     struct host_list hosts;  /* of nodes and spares; empty on a bed */
     enum bed bed;
-    int fan_out; /* nodes that keelrun starts itself; and each agent of the others */
+    bool bed_grid; /* of BED_NETNS: the nodes are joined as the job's grid is */
+    int link_kbit; /* rate of each of its links; 0: as fast as they go */
+    int fan_out;   /* nodes that keelrun starts itself; and each agent of the others */
     const char *launcher, *launcher_exec;
     const char *event_log;
     const char *restore;                 /* folder of what another job has saved; NULL: nothing */

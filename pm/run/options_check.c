@@ -95,6 +95,12 @@ static void check_nodes(struct options *o, struct parsing *p)
     lay_out(o, p);
     if (!p->hosts_given && o->bed == BED_NONE)
         o->bed = BED_LOOPBACK;
+    if (o->bed_grid && !settings_on_grid(&o->job))
+        pm_quit(2, "--bed grid is of use only with --grid");
+    if (o->bed_grid && o->job.rails.n > 1)
+        pm_quit(2, "--bed grid has one network: --rails names %d", o->job.rails.n);
+    if (o->link_kbit && !o->bed_grid)
+        pm_quit(2, "--link-rate is of use only with --bed grid");
     if (o->bed != BED_NONE && o->job.nodes + o->job.spares > BED_NODES_MAX)
         pm_quit(2, "%d nodes do not fit on one machine: at most %d with the spares", o->job.nodes + o->job.spares,
                 BED_NODES_MAX);

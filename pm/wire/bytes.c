@@ -56,6 +56,19 @@ uint8_t *bytes_reserve(struct bytes *b, size_t len)
     return b->data + b->len;
 }
 
+void bytes_printf(struct bytes *b, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    int n = vsnprintf(NULL, 0, fmt, ap);
+    va_end(ap);
+    size_t size = n < 0 ? 1 : (size_t)n + 1;
+    va_start(ap, fmt);
+    vsnprintf((char *)bytes_reserve(b, size), size, fmt, ap);
+    va_end(ap);
+    b->len += size - 1;
+}
+
 void bytes_append(struct bytes *b, const void *data, size_t len)
 {
     if (len == 0)

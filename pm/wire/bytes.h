@@ -16,6 +16,8 @@ char *pm_strdup(const char *text);
 char *pm_printf(const char *fmt, ...) __attribute__((format(printf, 1, 2))); /* caller frees */
 
 void bytes_append(struct bytes *b, const void *data, size_t len);
+/* Appends text, without its terminating zero; behind it stands one that does not count. */
+void bytes_printf(struct bytes *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Room for len more bytes at the end; the caller writes them and adds to b->len. */
 uint8_t *bytes_reserve(struct bytes *b, size_t len);
 /* Drop the first n bytes. */

@@ -174,6 +174,14 @@ def test_keelrun_bed_gives_nodes_networks():
         assert (code, out.split()) == (0, ["1", "1"]), out
 
 
+def test_keelrun_link_rate_is_of_the_bed_grid():
+    """What it does: fault/grid_bed.py."""
+    refused_on_grid(["--link-rate", "1000"], "--link-rate is of use only with --bed grid")
+    refused_on_grid(["--bed", "grid", "--link-rate", "99"], "--link-rate: 99 is not a number from 100 to 100000000")
+    refused_on_grid(["--bed", "grid", "--rails", "veth0,veth1"], "--bed grid has one network: --rails names 2")
+    refused(["--bed", "grid", "-n", "2", "--nodes", "2"], "--bed grid is of use only with --grid")
+
+
 # ---- keelrun: when something dies
 
 def crashed(*options):
