@@ -9,7 +9,7 @@
  * A node whose processes have died forwards on: on such networks it is the router that does, which is not the
  * processor. One whose link was cut (keelctl bed cut) forwards, too, but nothing comes to it or from it.
  *
- * Each function writes the commands of one batch of ip(8) or tc(8). Pure. */
+ * Each function writes the commands of one batch of ip(8) or tc(8), and does nothing else. */
 #ifndef KEEL_PM_BED_GRID_H
 #define KEEL_PM_BED_GRID_H
 
