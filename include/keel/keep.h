@@ -61,7 +61,8 @@ KEEL_MUST_CHECK keel_status keel_keep(const char *name, void *address, size_t by
  * blocks    until all copies have it and every live rank has called.
  * errors    what keel_fence_all, or writing, tells this rank: it has not entered, and the others wait until it calls
  *           again; the version before is still there. KEEL_ERR_MISMATCH on all: the versions differ, or others make
- *           another call. KEEL_ERR_TIMEOUT as keel_barrier: the same call goes on. KEEL_ERR_STATE also: this process
+ *           another call; this version counts for nobody then, but for a rank whose process dies before it returns
+ *           here. KEEL_ERR_TIMEOUT as keel_barrier: the same call goes on. KEEL_ERR_STATE also: this process
  *           has taken a rank over, and has not called keel_keep_restore. */
 KEEL_MUST_CHECK keel_status keel_keep_commit(uint64_t version);
 /* keel_keep_commit of the version, which is then written to files with all segments that all ranks have allocated, as

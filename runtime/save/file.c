@@ -28,14 +28,28 @@ static bool name_it(struct save_file *f, const char *folder, const char *name, c
     return true;
 }
 
+/* Who waits for the other end of a pipe waits without a line, and a device is no file of a save. */
+static bool only_file(struct save_file *f, const char *what, const char *path, char *why)
+{
+    struct stat st;
+    if (f->fd < 0 || fstat(f->fd, &st) != 0)
+        return failed(why, what, path);
+    if (S_ISREG(st.st_mode))
+        return true;
+    close(f->fd);
+    f->fd = -1;
+    snprintf(why, SAVE_WHY, "%s %s: it is no file", what, path);
+    return false;
+}
+
 bool save_create(struct save_file *f, const char *folder, const char *name, char *why)
 {
     if (!name_it(f, folder, name, why))
         return false;
     if (mkdir(folder, 0700) != 0 && errno != EEXIST)
         return failed(why, "make", folder);
-    f->fd = open(f->part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-    return f->fd >= 0 || failed(why, "write", f->part);
+    f->fd = open(f->part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+    return only_file(f, "write", f->part, why);
 }
 
 bool save_append(struct save_file *f, const void *data, size_t len, char *why)
@@ -89,8 +103,8 @@ bool save_open(struct save_file *f, const char *folder, const char *name, char *
 {
     if (!name_it(f, folder, name, why))
         return false;
-    f->fd = open(f->path, O_RDONLY | O_CLOEXEC);
-    return f->fd >= 0 || failed(why, "read", f->path);
+    f->fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    return only_file(f, "read", f->path, why);
 }
 
 bool save_next(struct save_file *f, void *data, size_t len, char *why)

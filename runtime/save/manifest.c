@@ -132,11 +132,44 @@ bool save_manifest_parse(const char *text, size_t len, struct save_manifest *m, 
     return false;
 }
 
+/* VERSION.JOB.rankN, and perhaps more behind it. */
+static bool is_ours(const char *name, unsigned long long *version, unsigned long long *job)
+{
+    unsigned long long rank;
+    int n = 0;
+    return sscanf(name, "%llu.%16llx.rank%llu%n", version, job, &rank, &n) == 3 &&
+           (!name[n] || strcmp(name + n, ".part") == 0);
+}
+
+/* Is the file one of a later save of the same job? Then who writes m stood still while others went on, and what it has
+ * to say is of the past. */
+static bool is_later(const char *name, const struct save_manifest *m)
+{
+    unsigned long long version, job, mine, own;
+    return is_ours(name, &version, &job) && is_ours(m->rank[0].name, &mine, &own) && job == own && version > mine;
+}
+
+static bool is_overtaken(const char *folder, const struct save_manifest *m)
+{
+    struct save_manifest there;
+    char why[SAVE_WHY];
+    if (!save_manifest_read(folder, &there, why))
+        return false;
+    bool later = is_later(there.rank[0].name, m);
+    save_manifest_free(&there);
+    return later;
+}
+
 bool save_manifest_write(const char *folder, const struct save_manifest *m, char *why)
 {
     struct save_file f;
     uint8_t sum[SAVE_SUM];
     size_t len;
+    if (is_overtaken(folder, m)) {
+        snprintf(why, SAVE_WHY, "%s has a later save of this job than version %llu", folder,
+                 (unsigned long long)m->version);
+        return false;
+    }
     char *text = save_manifest_text(m, &len);
     snprintf(why, SAVE_WHY, "out of memory");
     bool done = text && save_create(&f, folder, file_name, why);
@@ -198,24 +231,17 @@ bool save_verify(const char *folder, uint64_t ranks, char *why)
     return good;
 }
 
-/* VERSION.JOB.rankN, and perhaps more behind it. */
-static bool is_ours(const char *name)
-{
-    unsigned long long a, b, c;
-    int n = 0;
-    return sscanf(name, "%llu.%16llx.rank%llu%n", &a, &b, &c, &n) == 3 && (!name[n] || strcmp(name + n, ".part") == 0);
-}
-
 void save_sweep(const char *folder, const struct save_manifest *m)
 {
     DIR *d = opendir(folder);
     if (!d)
         return;
     for (struct dirent *e; (e = readdir(d));) {
-        bool named = false;
+        unsigned long long version, job;
+        bool named = is_later(e->d_name, m);
         for (uint64_t r = 0; r < m->ranks && !named; r++)
             named = strcmp(e->d_name, m->rank[r].name) == 0;
-        if (!named && is_ours(e->d_name))
+        if (!named && is_ours(e->d_name, &version, &job))
             (void)unlinkat(dirfd(d), e->d_name, 0);
     }
     closedir(d);

@@ -48,6 +48,7 @@ struct save_manifest {
 /* Of that many ranks, zeroed. False: out of memory. */
 bool save_manifest_room(struct save_manifest *m, uint64_t ranks);
 void save_manifest_free(struct save_manifest *m);
+/* False also: the folder has a later save of the same job. */
 bool save_manifest_write(const char *folder, const struct save_manifest *m, char *why);
 /* False also: it is not there, or is not what was written. Then there is nothing to free. */
 bool save_manifest_read(const char *folder, struct save_manifest *m, char *why);
@@ -56,7 +57,7 @@ char *save_manifest_text(const struct save_manifest *m, size_t *len);
 bool save_manifest_parse(const char *text, size_t len, struct save_manifest *m, char *why);
 /* All files are there, and each byte is what was written, for a job of so many ranks. Reads all of them. */
 bool save_verify(const char *folder, uint64_t ranks, char *why);
-/* Takes away what earlier saves have left in the folder. */
+/* Takes away what earlier saves have left in the folder; later ones of the same job stay. */
 void save_sweep(const char *folder, const struct save_manifest *m);
 /* The name of a rank's file. */
 void save_name(char name[SAVE_NAME], uint64_t version, uint64_t job, uint64_t rank);

@@ -15,6 +15,7 @@ from cluster import Cluster
 from keeltest import Job, run, wait_for
 
 KEPT = os.environ.get("KEEL_KEPT", "build/tests/fault/kept")
+DIFFER = os.environ.get("KEEL_DIFFER", "build/tests/fault/differ")
 RANKS, STEPS, MSG_MOVE = 3, 8, 69
 COMMIT_POINTS = ["keep.opened", "keep.copying", "keep.copied", "keep.marked", "rank.barrier_entering",
                  "rank.barrier_left", "keep.met", "op.put_between_copies", "op.after_local_store"]
@@ -128,6 +129,14 @@ def test_a_rank_that_is_moved_loses_nothing_and_nobody_else_goes_back():
         moved = number(job)
     r = run(["-n", str(RANKS), "--nodes", str(RANKS), KEPT, str(steps)])
     assert re.findall("^kept: ([0-9a-f]{16})$", r[1], re.M) == [moved], (moved, r)
+
+
+def test_a_version_that_did_not_count_is_nobodys():
+    """The ranks differed in it and went back; then one of them dies."""
+    code, out, err = run(["-n", "2", "--nodes", "2", "--spares", "1", "--on-failure", "substitute"] + FAR + [DIFFER])
+    assert code == 0, (out, err)
+    assert sorted(out.splitlines()) == sorted(["rank 0 begins with version 0, x 101", "rank 1 begins with version 0, x 101",
+                                               "rank 1 begins with version 1, x 101", "rank 0 ends with x 101", "rank 1 ends with x 101"]), out
 
 
 keeltest.main(globals())

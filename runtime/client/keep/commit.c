@@ -127,6 +127,17 @@ static keel_status write_version(struct client *c, uint64_t version, uint64_t me
     return status;
 }
 
+/* The ranks have met and found that they differ, or the like: the version does not count, so that whoever takes the
+ * rank over begins with the one before, to which the others go back. */
+static void take_back(struct client *c)
+{
+    struct keep *k = c->keep;
+    const int slot = k->slot == 0;
+    const struct keep_slot none = {.at = k->meeting};
+    k->side[slot].mine = false;
+    (void)keep_put(c, offsetof(struct keep_root, slot) + (size_t)slot * sizeof none, &none, sizeof none);
+}
+
 /* Another number for another folder: ranks that differ in it are to be found. */
 static uint64_t mixed(const char *folder)
 {
@@ -169,6 +180,8 @@ keel_status keep_commit_in(struct client *c, uint64_t version, const char *folde
     if (status == KEEL_OK) {
         k->slot = k->slot == 0;
         k->version = version;
+    } else if (!k->entering) {
+        take_back(c);
     }
     return status;
 }

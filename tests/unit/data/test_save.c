@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "runtime/save/save.h"
 
@@ -92,12 +94,103 @@ static void what_is_no_manifest_is_refused(void **state)
     expect_refused("keel-save 1\nranks 1 version 1 x\na 1 " SUM "\n");
 }
 
+/* ---- in a folder ---- */
+
+static char folder[64];
+
+static int make_folder(void **state)
+{
+    (void)state;
+    snprintf(folder, sizeof folder, "/tmp/keel-test-save-XXXXXX");
+    return mkdtemp(folder) ? 0 : -1;
+}
+
+static const char *in_folder(const char *name)
+{
+    static char path[200];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return path;
+}
+
+static int remove_folder(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"manifest", "manifest.part", "6.0000000000001234.rank0",
+                                        "9.0000000000001234.rank0", "12.0000000000004321.rank0"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        (void)unlink(in_folder(names[i]));
+    return rmdir(folder);
+}
+
+static bool write_version(uint64_t version, uint64_t job, struct save_manifest *m)
+{
+    struct save_file f;
+    char why[SAVE_WHY];
+    assert_true(save_manifest_room(m, 1));
+    m->version = version;
+    save_name(m->rank[0].name, version, job, 0);
+    assert_true(save_create(&f, folder, m->rank[0].name, why) && save_finish(&f, m->rank[0].sum, why));
+    return save_manifest_write(folder, m, why);
+}
+
+/* Who stood still while a later version was saved changes nothing of that, before it names its own and after. */
+static void who_comes_late_leaves_the_later_save(void **state)
+{
+    (void)state;
+    struct save_manifest six, nine, late;
+    char why[SAVE_WHY];
+    assert_true(write_version(6, 0x1234, &six));
+    assert_true(write_version(9, 0x1234, &nine));
+    save_sweep(folder, &six);
+    assert_true(save_verify(folder, 1, why));
+    assert_false(write_version(6, 0x1234, &late));
+    save_manifest_free(&late);
+    assert_true(save_manifest_read(folder, &late, why));
+    assert_int_equal(late.version, 9);
+    save_manifest_free(&late);
+    save_sweep(folder, &nine);
+    assert_true(save_verify(folder, 1, why) && access(in_folder("6.0000000000001234.rank0"), F_OK) != 0);
+    save_manifest_free(&six);
+    save_manifest_free(&nine);
+}
+
+static void another_job_begins_anew_whatever_its_version(void **state)
+{
+    (void)state;
+    struct save_manifest old, new;
+    char why[SAVE_WHY];
+    assert_true(write_version(12, 0x4321, &old));
+    assert_true(write_version(6, 0x1234, &new));
+    save_sweep(folder, &new);
+    assert_true(save_verify(folder, 1, why) && access(in_folder("12.0000000000004321.rank0"), F_OK) != 0);
+    save_manifest_free(&old);
+    save_manifest_free(&new);
+}
+
+static void nobody_waits_for_a_pipe(void **state)
+{
+    (void)state;
+    struct save_manifest m;
+    char why[SAVE_WHY];
+    alarm(20);
+    assert_int_equal(mkfifo(in_folder("manifest.part"), 0600), 0);
+    assert_false(write_version(6, 0x1234, &m));
+    save_manifest_free(&m);
+    assert_int_equal(mkfifo(in_folder("manifest"), 0600), 0);
+    assert_false(save_verify(folder, 1, why));
+    assert_non_null(strstr(why, "it is no file"));
+    alarm(0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_written_is_read),
         cmocka_unit_test(one_bit_more_or_less_is_found),
         cmocka_unit_test(what_is_no_manifest_is_refused),
+        cmocka_unit_test_setup_teardown(who_comes_late_leaves_the_later_save, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(another_job_begins_anew_whatever_its_version, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(nobody_waits_for_a_pipe, make_folder, remove_folder),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
