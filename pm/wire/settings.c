@@ -39,15 +39,22 @@ static bool rails_of(const json_t *object, struct rail_list *out)
     return true;
 }
 
+static json_t *replicas_encode(const struct replica_map *m)
+{
+    if (!replica_map_is_used(m))
+        return json_null();
+    return json_pack("{s:i, s:o}", "sets", m->replicas, "native", codec_ints(m->native, replica_map_natives(m)));
+}
+
 json_t *settings_encode(const struct job_settings *s)
 {
     int domains = s->copies.levels * settings_ids(s);
-    json_t *m =
-        json_pack("{s:i, s:i, s:i, s:i, s:o, s:o, s:o, s:o, s:I, s:I, s:o}", "nodes", s->nodes, "spares", s->spares,
-                  "room", s->room, "ranks", s->ranks, "rank_node", codec_ints(s->rank_node, s->ranks), "edges",
-                  codec_ints(s->edges, 2 * s->edge_count), "domains", codec_ints(s->copies.domain, domains), "grid",
-                  grid_encode(s), "range_base", (json_int_t)s->range.base, "range_bytes", (json_int_t)s->range.bytes,
-                  "rails", rails_json(&s->rails));
+    json_t *m = json_pack("{s:i, s:i, s:i, s:i, s:o, s:o, s:o, s:o, s:I, s:I, s:o, s:o}", "nodes", s->nodes, "spares",
+                          s->spares, "room", s->room, "ranks", s->ranks, "rank_node",
+                          codec_ints(s->rank_node, s->ranks), "edges", codec_ints(s->edges, 2 * s->edge_count),
+                          "domains", codec_ints(s->copies.domain, domains), "grid", grid_encode(s), "range_base",
+                          (json_int_t)s->range.base, "range_bytes", (json_int_t)s->range.bytes, "rails",
+                          rails_json(&s->rails), "replicas", replicas_encode(&s->replicas));
 #define PUT_NUMBER(member, key, low, high) json_object_set_new(m, key, json_integer(s->member));
 #define PUT_FLAG(member, key) json_object_set_new(m, key, json_boolean(s->member));
 #define PUT_CHOICE(member, key, last) json_object_set_new(m, key, json_integer((int)s->member));
@@ -141,6 +148,22 @@ static bool grid(const json_t *object, struct grid_choice *out)
            codec_to_ints(plans, out->plans, out->nplans, 0, LIMIT_NODES);
 }
 
+/* null: none. */
+static bool replicas(const json_t *object, int natives, struct replica_map *out)
+{
+    const json_t *said = json_object_get(object, "replicas");
+    int sets;
+    if (json_is_null(said))
+        return true;
+    if (!number(said, "sets", 2, REPLICAS_MAX, &sets) || natives % sets)
+        return false;
+    int *native = pm_alloc((size_t)natives * sizeof *native);
+    bool good = codec_to_ints(json_object_get(said, "native"), native, natives, 0, natives - 1) &&
+                replica_map_init_from(out, natives / sets, sets, native);
+    free(native);
+    return good;
+}
+
 bool settings_decode(struct job_settings *s, const json_t *object)
 {
     *s = (struct job_settings){0};
@@ -156,6 +179,7 @@ bool settings_decode(struct job_settings *s, const json_t *object)
     s->edges = pm_alloc((size_t)(values ? values : 1) * sizeof *s->edges);
     s->edge_count = values / 2;
     return domains(object, settings_ids(s), &s->copies) && grid(object, &s->grid) &&
+           replicas(object, s->ranks, &s->replicas) &&
            codec_to_ints(json_object_get(object, "rank_node"), s->rank_node, s->ranks, 0, s->nodes - 1) &&
            codec_to_ints(edges, s->edges, values, 0, s->nodes + s->spares - 1);
 }
@@ -179,5 +203,6 @@ void settings_free(struct job_settings *s)
     free(s->copies.domain);
     free(s->grid.dead);
     free(s->grid.plans);
+    replica_map_fini(&s->replicas);
     s->rank_node = s->edges = s->copies.domain = s->grid.dead = s->grid.plans = NULL;
 }

@@ -355,7 +355,20 @@ static void first_grid(struct page_grid *out, const struct place *p)
     }
 }
 
-static void first_page(struct agent *a)
+/* Nothing where the program runs once: the page is zeroed. */
+static void first_replicas(struct page *page, const struct agent_config *config)
+{
+    const struct replica_map *m = config->replicas;
+    if (!m || !replica_map_is_used(m))
+        return;
+    page->replicas = (uint32_t)m->replicas;
+    page->check = config->check;
+    page->on_mismatch = config->on_mismatch;
+    for (int r = 0; r < config->ranks; r++)
+        page_rank(page, r)->replica = (uint32_t)m->place[r];
+}
+
+static void first_page(struct agent *a, const struct agent_config *config)
 {
     struct page *page = a->page;
     page->magic = PAGE_MAGIC;
@@ -364,6 +377,7 @@ static void first_page(struct agent *a)
     page->ranks = (uint32_t)a->view.ranks;
     page->self = (uint32_t)a->self;
     first_grid(&page->grid, plan_grid(&a->view));
+    first_replicas(page, config);
     for (int r = 0; r < a->view.ranks; r++) {
         page_rank(page, r)->slot = (uint32_t)a->view.rank[r].slot;
         page_rank(page, r)->index = (uint32_t)a->view.rank[r].index;
@@ -414,7 +428,7 @@ keel_status agent_init(struct agent *a, const struct agent_config *config)
         status = segments_make_copies(a, store_find(&a->store, SYSTEM_SEGMENT));
     if (status != KEEL_OK)
         return status;
-    first_page(a);
+    first_page(a, config);
     return KEEL_OK;
 }
 

@@ -8,6 +8,7 @@
 
 #include "runtime/base/address_range.h"
 #include "runtime/base/rails.h"
+#include "runtime/base/replica.h"
 
 /* After a node's death: go on elsewhere, go on with those that are left, or end. */
 enum view_policy { VIEW_SUBSTITUTE, VIEW_DEGRADE, VIEW_ABORT };
@@ -60,7 +61,7 @@ struct job_settings {
     int nodes;      /* that hold ranks at the start */
     int spares;     /* nodes beside them; they come last */
     int room;       /* ids behind theirs, for nodes that join later */
-    int ranks;      /* world size */
+    int ranks;      /* processes at the start: of all sets, where the program has replicas */
     int *rank_node; /* [ranks] where each starts */
     enum view_policy on_failure;
     /* VIEW_DEGRADE by the user, not as the default without spares: a rank that dies of its own fault is no failure */
@@ -77,7 +78,10 @@ struct job_settings {
     int stopped_ms; /* after which it is where its host answers and somebody waits for it; STOPPED_NEVER_MS: never */
     int late_ms;    /* after which a heartbeat is late */
     struct address_range range;
-    struct rail_list rails; /* networks between the nodes; none: the one that leads to keelrun */
+    struct rail_list rails;      /* networks between the nodes; none: the one that leads to keelrun */
+    struct replica_map replicas; /* who of the ranks is who for the program */
+    enum replica_check check;
+    enum replica_mismatch on_mismatch;
 };
 
 /* The settings of one value, as they travel: member, key, and which values it may have (FLAG: yes or no; CHOICE: an
@@ -92,6 +96,8 @@ struct job_settings {
     CHOICE(topology, "topology", MEMBER_FILE)                                                                          \
     CHOICE(copies.at, "copies_at", COPIES_AT_NEXT)                                                                     \
     FLAG(copies.hosts_told, "hosts_told")                                                                              \
+    CHOICE(check, "check", CHECK_ALL)                                                                                  \
+    CHOICE(on_mismatch, "on_mismatch", MISMATCH_KEEP)                                                                  \
     NUMBER(silence_ms, "silence", SILENCE_MIN_MS, SILENCE_MAX_MS)                                                      \
     NUMBER(stopped_ms, "stopped", STOPPED_NEVER_MS, STOPPED_MAX_MS)                                                    \
     NUMBER(late_ms, "late", 1, LATE_MAX_MS)

@@ -18,6 +18,18 @@
 #include "runtime/client/threads.h"
 #include "runtime/wire/system.h"
 
+static bool take_replicas(struct client *c)
+{
+    if (!c->page->replicas)
+        return true;
+    int *native = calloc(c->page->ranks, sizeof *native), sets = (int)c->page->replicas;
+    for (int r = 0; native && r < (int)c->page->ranks; r++)
+        native[page_rank(c->page, r)->replica] = r;
+    bool good = native && replica_map_init_from(&c->replicas, (int)c->page->ranks / sets, sets, native);
+    free(native);
+    return good;
+}
+
 keel_status client_init(struct client *c, const struct client_env *env, const struct control_welcome *w,
                         const struct page *page, struct intent_page *intents, struct tp *net, struct tp *shm)
 {
@@ -51,7 +63,7 @@ keel_status client_init(struct client *c, const struct client_env *env, const st
     if (!c->connections.of)
         return KEEL_ERR_NOMEM;
     connection_init(c);
-    if (!direct_init(c) || !coll_init(c))
+    if (!direct_init(c) || !coll_init(c) || !take_replicas(c))
         return KEEL_ERR_NOMEM;
     c->segments.system = segment_attach(c, SYSTEM_SEGMENT, SYSTEM_SEGMENT_BYTES, KEEL_REDUNDANCY_TRIPLE);
     return c->segments.system ? KEEL_OK : KEEL_ERR_NOMEM;
@@ -161,6 +173,7 @@ void client_fini(struct client *c)
     direct_free(c);
     segment_forget_all(c);
     range_fini(&c->segments.range);
+    replica_map_fini(&c->replicas);
     ops_fini(&c->ops);
     free(c->connections.of);
     free(c->task_run.steps);

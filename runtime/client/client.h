@@ -27,6 +27,7 @@
 
 #include <keel/keel.h>
 
+#include "runtime/base/replica.h"
 #include "runtime/client/group/coll.h"
 #include "runtime/client/stream/direct.h"
 #include "runtime/client/stream/hall.h"
@@ -121,6 +122,9 @@ struct client {
     struct directs direct;
     uint64_t signals;  /* that have come */
     struct keep *keep; /* NULL: nothing is kept */
+    /* Who is who for the program: rank and size above are native (base/replica.h). What else there is to know is in
+     * the view page: check, on_mismatch, retired. */
+    struct replica_map replicas;
 };
 _Static_assert(offsetof(struct client, node) + sizeof(int) <= 64, "see above");
 

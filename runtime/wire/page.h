@@ -17,7 +17,7 @@
 #include "runtime/wire/layout.h"
 #include "runtime/net/transport.h"
 
-#define PAGE_MAGIC 0x6b65656c7067000aull
+#define PAGE_MAGIC 0x6b65656c7067000bull
 
 /* What this agent's detector thinks of a node that is not declared dead. Bits. */
 enum page_doubt {
@@ -56,6 +56,7 @@ struct page_rank {
     _Atomic uint32_t doubted; /* of this incarnation: how many of its doubts (note.h) were taken up */
     uint32_t slot;
     uint32_t index;
+    uint32_t replica;      /* of a job with replicas: its place, as in struct replica_map */
     _Atomic uint32_t done; /* it ended by itself */
     _Atomic uint32_t
         away; /* it has moved, and its slot is still with another node: its part does not come to where it runs */
@@ -128,6 +129,8 @@ struct page {
     _Atomic uint32_t next_id; /* the nodes' ids from here on are unborn: there is room for them only */
     _Atomic uint64_t showing; /* odd while ranks' lives are written */
     _Atomic uint64_t changes; /* so many so far; number k is change[k % PAGE_CHANGES] */
+    uint32_t replicas, check, on_mismatch; /* base/replica.h; 0: the program runs once */
+    _Atomic uint32_t retired;              /* bit s: set s has lost a process, and its others end */
     struct page_grid grid;
     struct page_change change[PAGE_CHANGES];
     /* followed by page_node[members], page_route[nodes * CLASSES], page_rank[ranks], page_links */

@@ -7,10 +7,12 @@
 
 #include <string.h>
 
+#include "pm/wire/codec.h"
 #include "pm/wire/settings.h"
 
 static int rank_node[] = {0, 0, 1, 2}, edges[] = {0, 1, 1, 2, 2, 3, 3, 0},
-           domain[] = {0, 1, 0, 1, 4096, 0, 0, 0, 3, 4096}, dead[] = {5, 2}, plans[] = {0, 1, 0, 4};
+           domain[] = {0, 1, 0, 1, 4096, 0, 0, 0, 3, 4096}, dead[] = {5, 2}, plans[] = {0, 1, 0, 4},
+           native[] = {0, 3, 2, 1}, place[] = {0, 3, 2, 1};
 
 static const struct job_settings all = {.nodes = 3,
                                         .spares = 1,
@@ -31,7 +33,10 @@ static const struct job_settings all = {.nodes = 3,
                                         .stopped_ms = 300,
                                         .late_ms = 160,
                                         .range = {0x400000000, 0x800000000},
-                                        .rails = {2, {"eth0", "10.1.0.0/16"}}};
+                                        .rails = {2, {"eth0", "10.1.0.0/16"}},
+                                        .replicas = {2, 2, native, place},
+                                        .check = CHECK_HASH,
+                                        .on_mismatch = MISMATCH_REPORT};
 
 static void test_settings_arrive_as_they_were(void **state)
 {
@@ -72,6 +77,12 @@ static void test_settings_arrive_as_they_were(void **state)
     assert_int_equal(got.range.bytes, 0x800000000);
     assert_int_equal(got.rails.n, 2);
     assert_string_equal(got.rails.name[1], "10.1.0.0/16");
+    assert_int_equal(got.replicas.ranks, 2);
+    assert_int_equal(got.replicas.replicas, 2);
+    assert_memory_equal(got.replicas.native, native, sizeof native);
+    assert_memory_equal(got.replicas.place, place, sizeof place);
+    assert_int_equal(got.check, CHECK_HASH);
+    assert_int_equal(got.on_mismatch, MISMATCH_REPORT);
     /* and what is written of them is the same again: no member is left out above */
     json_t *again = settings_encode(&got);
     assert_true(json_equal(object, again));
@@ -103,7 +114,7 @@ static void test_settings_lack_nothing(void **state)
     }
 // NOLINTNEXTLINE(bugprone-macro-parentheses): a term of a sum
 #define ONE(...) +1
-    assert_int_equal(json_object_size(object), 11 JOB_SETTINGS_LIST(ONE, ONE, ONE));
+    assert_int_equal(json_object_size(object), 12 JOB_SETTINGS_LIST(ONE, ONE, ONE));
     json_decref(object);
     assert_false(is_taken(NULL));
 }
@@ -124,6 +135,28 @@ static void test_settings_are_in_range(void **state)
         assert_false(is_taken(object));
         json_decref(object);
     }
+}
+
+static void test_settings_name_each_native_rank_once(void **state)
+{
+    (void)state;
+    static const struct {
+        int sets, native[4];
+    } bad[] = {{2, {0, 1, 1, 3}}, {2, {0, 1, 2, 4}}, {3, {0, 1, 2, 3}}, {1, {0, 1, 2, 3}}, {4, {0, 1, 2, 3}}};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        json_t *object = settings_encode(&all);
+        json_object_set_new(object, "replicas",
+                            json_pack("{s:i, s:o}", "sets", bad[i].sets, "native", codec_ints(bad[i].native, 4)));
+        assert_false(is_taken(object));
+        json_decref(object);
+    }
+    struct job_settings none = all, got;
+    none.replicas = (struct replica_map){0};
+    json_t *object = settings_encode(&none);
+    assert_true(settings_decode(&got, object));
+    assert_false(replica_map_is_used(&got.replicas));
+    settings_free(&got);
+    json_decref(object);
 }
 
 /* The one member that differs from all others arrives, and its first value that is none does not. */
@@ -236,6 +269,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_settings_arrive_as_they_were),
         cmocka_unit_test(test_settings_lack_nothing),
+        cmocka_unit_test(test_settings_name_each_native_rank_once),
         cmocka_unit_test(test_settings_are_in_range),
         cmocka_unit_test(test_settings_each_of_the_list_arrives_alone),
         cmocka_unit_test(test_settings_name_nodes_that_there_are),

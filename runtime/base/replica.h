@@ -1,0 +1,67 @@
+/* Who is who in a job whose program runs several times side by side. Each run is a *set*, one
+ * process for each rank of the program; all below the public calls counts the processes of all sets as *native ranks*.
+ * Pure. */
+#ifndef KEEL_BASE_REPLICA_H
+#define KEEL_BASE_REPLICA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { REPLICAS_MAX = 3, REPLICA_NAME = 48 };
+
+/* When replicas of a rank compare what they did; and what comes of two that differ where nobody can say which is
+ * right. */
+enum replica_check { CHECK_NONE, CHECK_FENCE, CHECK_HASH, CHECK_ALL };
+enum replica_mismatch { MISMATCH_STOP, MISMATCH_REPORT, MISMATCH_KEEP };
+
+struct replica {
+    int rank; /* that the program sees */
+    int set;
+};
+
+struct replica_map {
+    int ranks;    /* of the program, in each set */
+    int replicas; /* sets; 0: the program runs once, a native rank is a rank, and the arrays are NULL */
+    int *native;  /* [replicas * ranks] the native rank of rank q of set s is native[s * ranks + q] */
+    int *place;   /* [replicas * ranks] where each native rank stands in that array */
+};
+
+static inline bool replica_map_is_used(const struct replica_map *m)
+{
+    return m->replicas > 0;
+}
+static inline int replica_map_natives(const struct replica_map *m)
+{
+    return m->ranks * m->replicas;
+}
+
+/* Set after set, in the order of ranks. What init makes, fini frees; false: no memory. */
+bool replica_map_init(struct replica_map *m, int ranks, int replicas);
+/* native [ranks * replicas] as in the struct stays the caller's. False: a native rank is missing or there twice, or no
+ * memory; nothing is to be freed then. */
+bool replica_map_init_from(struct replica_map *m, int ranks, int replicas, const int *native);
+void replica_map_fini(struct replica_map *m);
+
+/* Of a job without replicas: that rank, of set 0. */
+static inline struct replica replica_of(const struct replica_map *m, int native)
+{
+    if (!replica_map_is_used(m))
+        return (struct replica){native, 0};
+    return (struct replica){m->place[native] % m->ranks, m->place[native] / m->ranks};
+}
+static inline int replica_native(const struct replica_map *m, int rank, int set)
+{
+    return replica_map_is_used(m) ? m->native[set * m->ranks + rank] : rank;
+}
+
+/* May the program run so? group [natives]: the nodes of the native ranks, or the racks of these. No two replicas of a
+ * rank are in one group. If two are: *rank is the first such rank. */
+bool replica_map_is_apart(const struct replica_map *m, const int *group, int *rank);
+/* Two ranks share a node in one set if they do in each: the sets are alike, so that nothing that a program asks of
+ * its nodes has two answers. If not: rank[0] and rank[1] share one in set `set` and not in set 0, or the other way
+ * round. */
+bool replica_map_is_even(const struct replica_map *m, const int *node, int rank[2], int *set);
+
+/* As people are told of it: "rank 3 of set 1", or, in a job without replicas, "rank 3". Returns out. */
+const char *replica_name(const struct replica_map *m, int native, char out[REPLICA_NAME]);
+#endif
