@@ -3,25 +3,18 @@
 #include "pm/wire/bytes.h"
 #include "pm/wire/quit.h"
 #include "runtime/base/log.h"
+#include "runtime/base/user_file.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 char *read_whole_file(const char *path)
 {
-    struct bytes all = {0};
-    FILE *f = fopen(path, "re");
-    if (!f)
-        pm_quit(2, "cannot open %s: %s", path, strerror(errno));
-    for (size_t n = 1; n > 0 && all.len < 1 << 24; all.len += n)
-        n = fread(bytes_reserve(&all, 4096), 1, 4096, f);
-    if (ferror(f))
-        pm_quit(2, "cannot read %s: %s", path, strerror(errno));
-    fclose(f);
-    *bytes_reserve(&all, 1) = '\0';
-    return (char *)all.data;
+    char why[USER_FILE_WHY], *text = user_text_read(path, why);
+    if (!text)
+        pm_quit(2, "%s", why);
+    return text;
 }
 
 /* Slurm says it by two variables, the others by one with the text or the path of a file. */

@@ -8,6 +8,6 @@
  * cannot be read. */
 bool allocation_hosts(struct host_list *hosts);
 
-/* All of a file, to be freed; ends the program with a line if it cannot be read. */
+/* All of a text, to be freed; ends the program with a line if runtime/base/user_file.h refuses it. */
 char *read_whole_file(const char *path);
 #endif

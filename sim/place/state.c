@@ -1,10 +1,11 @@
 #include "sim/place/state.h"
 
+#include "runtime/base/user_file.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 const char *const state_of_another = "the state file belongs to another study";
@@ -64,22 +65,14 @@ const char *state_save(struct state *s, const char *path, bool ok)
 
 static const char *read_all(struct state *s, const char *path)
 {
-    struct stat st;
-    if (stat(path, &st) != 0)
-        return "there is no state file to resume from";
-    if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size > too_long)
-        return state_damaged;
-    FILE *f = fopen(path, "r");
-    if (!f)
-        return "the state file cannot be read";
-    s->text = malloc((size_t)st.st_size + 1);
+    char why[USER_FILE_WHY];
+    s->text = user_file_read(path, too_long, &s->len, why);
     if (s->text)
-        s->len = fread(s->text, 1, (size_t)st.st_size, f);
-    fclose(f);
-    if (!s->text)
-        return no_memory;
-    s->text[s->len] = '\0';
-    return NULL;
+        return NULL;
+    return errno == ENOENT   ? "there is no state file to resume from"
+           : errno == ENOMEM ? no_memory
+           : errno           ? "the state file cannot be read"
+                             : state_damaged;
 }
 
 const char *state_open(struct state *s, const char *path, const char *name)

@@ -2,6 +2,8 @@
 #include "sim/route/heat.h"
 #include "sim/route/options.h"
 
+#include "runtime/base/user_file.h"
+
 #include <inttypes.h>
 #include <jansson.h>
 #include <math.h>
@@ -20,10 +22,23 @@ static void load_trace(const struct options *o, struct trace *t, const char *pat
         cli_die("%.100s: --all-failures is for whole logs, not for extracts", path);
 }
 
+static void read_failure_file(const struct options *o, struct outages *fixed)
+{
+    char what[TRACE_WHAT], why[USER_FILE_WHY], *text = user_text_read(o->failure_file, why);
+    if (!text)
+        cli_die("%s", why);
+    FILE *in = fmemopen(text, strlen(text), "r");
+    if (!in)
+        cli_die("out of memory");
+    if (!outages_read(fixed, &o->fabric, in, o->failure_file, what))
+        cli_die("%s", what);
+    fclose(in);
+    free(text);
+}
+
 /* The failures the user asked for, into a cell. */
 static void load_failures(const struct options *o, struct batch_cell *c, struct trace *trace, struct outages *fixed)
 {
-    char what[TRACE_WHAT] = "";
     if (o->trace_file) {
         load_trace(o, trace, o->trace_file);
         if (trace->bad)
@@ -36,12 +51,7 @@ static void load_failures(const struct options *o, struct batch_cell *c, struct 
             cli_die("out of memory");
         c->trace = trace;
     } else if (o->failure_file) {
-        FILE *in = fopen(o->failure_file, "r");
-        if (!in)
-            cli_die("%s cannot be read", o->failure_file);
-        if (!outages_read(fixed, &o->fabric, in, o->failure_file, what))
-            cli_die("%s", what);
-        fclose(in);
+        read_failure_file(o, fixed);
         c->fixed = fixed;
     }
     c->lasting = o->lasting;

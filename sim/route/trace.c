@@ -1,5 +1,7 @@
 #include "sim/route/trace.h"
 
+#include "runtime/base/user_file.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -185,7 +187,7 @@ bool trace_parse(struct trace *t, const char *text, size_t len, const char *name
 {
     *t = (struct trace){0};
     char line[LINE_MAX_BYTES];
-    const char *wrong = len == 0 ? "the file is empty" : NULL;
+    const char *wrong = len == 0 ? "the file is empty" : user_text_mark(text, len);
     size_t number = 0;
     for (size_t at = 0; at < len && !wrong;) {
         const char *end = memchr(text + at, '\n', len - at);
@@ -205,7 +207,7 @@ bool trace_parse(struct trace *t, const char *text, size_t len, const char *name
         at = next;
     }
     if (wrong) {
-        snprintf(what, TRACE_WHAT, "%.100s:%zu: %s", name, number, wrong);
+        snprintf(what, TRACE_WHAT, "%.100s:%zu: %s", name, number ? number : 1, wrong);
         trace_fini(t);
         return false;
     }

@@ -1,7 +1,8 @@
 /* Reading trace files, packed or not. */
 #include "sim/route/trace.h"
 
-#include <errno.h>
+#include "runtime/base/user_file.h"
+
 #include <stdlib.h>
 #include <string.h>
 #ifdef KEEL_HAVE_LZMA
@@ -9,31 +10,6 @@
 #endif
 
 enum { FILE_MAX = 256 << 20 };
-
-static char *read_all(FILE *in, size_t *len)
-{
-    size_t cap = 1 << 16, n = 0;
-    char *data = malloc(cap);
-    while (data) {
-        n += fread(data + n, 1, cap - n, in);
-        if (n < cap)
-            break;
-        cap *= 2;
-        char *more = cap <= FILE_MAX ? realloc(data, cap) : NULL;
-        if (!more) {
-            free(data);
-            errno = EFBIG;
-            return NULL;
-        }
-        data = more;
-    }
-    if (data && ferror(in)) {
-        free(data);
-        data = NULL;
-    }
-    *len = n;
-    return data;
-}
 
 #ifdef KEEL_HAVE_LZMA
 static char *unpack(const char *packed, size_t len, size_t *out_len)
@@ -69,14 +45,10 @@ static char *unpack(const char *packed, size_t len, size_t *out_len)
 bool trace_load(struct trace *t, const char *path, const struct trace_options *o, char what[TRACE_WHAT])
 {
     *t = (struct trace){0};
-    FILE *in = fopen(path, "rb");
     size_t len = 0, name_len = strlen(path);
-    char *data = in ? read_all(in, &len) : NULL;
-    int error = errno;
-    if (in)
-        fclose(in);
+    char why[USER_FILE_WHY], *data = user_file_read(path, FILE_MAX, &len, why);
     if (!data) {
-        snprintf(what, TRACE_WHAT, "%.100s: %s", path, strerror(error));
+        snprintf(what, TRACE_WHAT, "%.*s", TRACE_WHAT - 1, why);
         return false;
     }
     if (name_len > 3 && strcmp(path + name_len - 3, ".xz") == 0) {

@@ -469,6 +469,39 @@ def test_keelrun_positions_and_plans_come_from_files():
         refused_on_grid(["--substitution", "user:/no/such"], "cannot open /no/such: No such file or directory")
 
 
+def user_file_options(path):
+    """Each option and variable by which keelrun reads a file of its user's whole."""
+    hosts = ["--launcher-exec", "/bin/false", "--hosts", "127.0.1.[1-4]"]
+    batch = [({name: path}, []) for name in ("PBS_NODEFILE", "COBALT_NODEFILE", "LSB_DJOB_HOSTFILE", "PE_HOSTFILE")]
+    on_grid = ["--grid", "2x2", "--substitution", "user:" + path]
+    nodes = ["--nodes", "4"]
+    return batch + [({}, words) for words in (["--hostfile", path], nodes + ["--topology", "file:" + path],
+                                              nodes + ["--topology-file", path], on_grid,
+                                              hosts + ["--grid", "2x2", "--positions", path])]
+
+
+def refused_file(path, why):
+    for env, words in user_file_options(path):
+        code, out, err = run(["-n", "4"] + words + ["echo", "ran"], env=env)
+        assert code == 2 and out == "" and len(err.splitlines()) == 1, (env, words, code, out, err)
+        assert why in err, (env, words, err, why)
+
+
+def test_keelrun_files_of_users_are_texts_that_nobody_is_waited_for():
+    """What else they may be: unit/base/test_user_file.c."""
+    with tempfile.TemporaryDirectory(prefix="keel-test-") as directory:
+        path = os.path.join(directory, "fifo")
+        os.mkfifo(path)
+        refused_file(path, "cannot read %s: it is a fifo, and no regular file" % path)
+        refused_file(directory, "cannot read %s: it is a folder, and no regular file" % directory)
+        path = os.path.join(directory, "file")
+        for text, why in ((b"# a\n0: 0>1\n\0", "%s: line 3: a zero byte, which no text has" % path),
+                          (b"\xef\xbb\xbf0: 0>1\n", "%s: line 1: the text begins with a byte order mark" % path)):
+            with open(path, "wb") as f:
+                f.write(text)
+            refused_file(path, why)
+
+
 def test_keelrun_grid_auto_needs_somebody_who_knows():
     code, out, err = run(["-n", "2", "--grid", "auto", "true"])
     assert (code, out, err) == (2, "", "keelrun: --grid auto: nobody says how the nodes are joined; --grid 4x4 says it, and --positions which host "

@@ -53,6 +53,15 @@ refused simulate --trace "$dir/empty.csv"
 refused simulate --trace "$dir/none.csv"
 refused simulate --failure-file "$dir/bad-link" --topology 4tx4t
 refused simulate --failure-file "$dir" --topology 4tx4t
+mkfifo "$dir/fifo" # nobody writes into it
+refused simulate --failure-file "$dir/fifo" --topology 4tx4t
+refused simulate --trace "$dir/fifo" --topology 4tx4t --time 1 --reps 1
+printf '1,2,3,0\n\0' >"$dir/zero"
+refused simulate --failure-file "$dir/zero" --topology 4tx4t
+printf '\xef\xbb\xbf1,2,3,0\n' >"$dir/mark"
+for how in --failure-file --trace; do
+    "$route" simulate $how "$dir/mark" --topology 4tx4t --time 1 2>&1 | grep -q "byte order mark" || fail "$how: the mark is not named"
+done
 refused simulate --profile vax
 refused simulate --system 12 --topology 4tx4t --time 1 --reps 1
 refused simulate --all-failures --topology 4tx4t --time 1 --reps 1

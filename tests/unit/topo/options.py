@@ -281,6 +281,10 @@ def interrupted_worst(tmp):
         expect("--resume of a damaged state: %d %s" % (done.returncode, done.stderr),
                done.returncode == 2 and done.stderr.count("\n") == 1)
     os.unlink(state)
+    os.mkfifo(state)
+    done = subprocess.run([*hard, "--resume"], capture_output=True, text=True, timeout=60)
+    expect("--resume of a fifo: %d %s" % (done.returncode, done.stderr), done.returncode == 2 and "damaged" in done.stderr)
+    os.unlink(state)
     os.unlink(path)
 
 
