@@ -91,6 +91,14 @@ static bool open_balance(struct grid_state *s)
            place_method_add(&s->method, balance_plan, &s->balance);
 }
 
+static bool open_auto(struct grid_state *s)
+{
+    return open_load(s) && balance_init(&s->balance, &s->place, &s->load) &&
+           remap_init(&s->remap, &s->place, &s->load, REMAP_MOVES) &&
+           auto_init(&s->chooser, &s->place, &s->balance, &s->remap) &&
+           place_method_add(&s->method, auto_plan, &s->chooser);
+}
+
 static bool open_repair(struct grid_state *s, int32_t moves)
 {
     return open_load(s) && remap_init(&s->remap, &s->place, &s->load, moves) &&
@@ -155,10 +163,12 @@ static bool open_method(struct grid_state *s, const struct grid_plans *plans)
 {
     struct place_method *m = &s->method;
     int32_t repair = m->steps ? 0 : rule_repair_moves(m->name);
-    bool chosen = is_named(m, "auto");
-    if (chosen && !m->moves)
+    s->chooses = is_named(m, "auto");
+    if (s->chooses && !m->moves)
         m->moves = longest_side(&s->place.grid);
-    if (chosen || is_named(m, "balance"))
+    if (s->chooses)
+        return open_auto(s);
+    if (is_named(m, "balance"))
         return open_balance(s);
     if (is_named(m, "user"))
         return open_user(s, plans);
@@ -192,6 +202,7 @@ bool grid_open(struct grid_state *s, const struct grid_rule *rule, int32_t slots
 void grid_close(struct grid_state *s)
 {
     transit_fini(&s->transit);
+    auto_fini(&s->chooser);
     balance_fini(&s->balance);
     remap_fini(&s->remap);
     load_fini(&s->load);

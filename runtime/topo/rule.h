@@ -12,6 +12,7 @@
 #ifndef KEEL_TOPO_RULE_H
 #define KEEL_TOPO_RULE_H
 #include "runtime/base/job_settings.h"
+#include "runtime/topo/auto.h"
 #include "runtime/topo/balance.h"
 #include "runtime/topo/remap.h"
 #include "runtime/topo/transit.h"
@@ -32,7 +33,7 @@ struct grid_rule {
 
 /* Read the name of a method: what place_method_parse reads, and
  *   balance, repair, repair(N)   balance.h, remap.h
- *   auto    balance, with as many moves for each failure, unless their bound is given, as the longest side of the grid
+ *   auto    auto.h, with as many moves for each failure, unless their bound is given, as the longest side of the grid
  *           has nodes: a line may move by one, a plane may not
  *   user    the plan that is given for a failure of this place, if its moves are possible by then; else 0D
  *   none    no slot gets another node
@@ -54,6 +55,8 @@ struct grid_state {
     struct load load;
     struct balance balance;
     struct remap remap;
+    struct auto_method chooser; /* of auto */
+    bool chooses;               /* it is auto */
 };
 
 /* The job at its start, with so many slots; place.homeless of them have no node, because there are not enough. What

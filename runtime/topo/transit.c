@@ -285,6 +285,21 @@ int32_t transit_change(struct transit *t, const struct place_method *m, const in
     return t->aim->homeless;
 }
 
+bool transit_take(struct transit *t, const struct place_plan *plan)
+{
+    if (t->pending)
+        return false;
+    for (int32_t s = 0; s < t->aim->slots; s++)
+        t->running[s].slot = -1;
+    t->bounded = false;
+    place_apply(t->aim, plan);
+    if (t->load)
+        load_move(t->load, plan);
+    make_lines(t);
+    keep_running(t);
+    return true;
+}
+
 static bool is_next(const struct transit *t, int32_t slot, int32_t to)
 {
     return slot >= 0 && slot < t->aim->slots && t->next[slot] >= 0 && t->lines.move[t->next[slot]].to == to;

@@ -77,6 +77,9 @@ void transit_fini(struct transit *t);
  * returns   slots that have no node, for want of live ones or because the method has no way for them. */
 int32_t transit_change(struct transit *t, const struct place_method *m, const int32_t *dead, int32_t ndead,
                        const int32_t *back, int32_t nback);
+/* Slots that live are to stand elsewhere, by this plan for the map that aim is now. returns   false, and nothing has
+ * changed: there are moves that are not done. */
+bool transit_take(struct transit *t, const struct place_plan *plan);
 /* The slot's next move, to this node, has begun, or is done. */
 enum transit_result transit_begin(struct transit *t, int32_t slot, int32_t to);
 enum transit_result transit_done(struct transit *t, int32_t slot, int32_t to);
