@@ -1,21 +1,10 @@
-#include "runtime/view/plan.h"
+#include "runtime/view/plan_int.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "runtime/view/policy.h"
 #include "runtime/view/view_int.h"
-
-/* A job on a grid. */
-struct sliding {
-    struct grid_state grid;
-    int *node_at;    /* [grid nodes] who has that place, -1: nobody ever had; */
-    int32_t *at;     /* [ids] and who has which; -1: none */
-    int32_t *dead;   /* [grid nodes] scratch: places, */
-    int32_t *back;   /* and of those that are back */
-    uint8_t *kept;   /* [slots] scratch: its move is given up, */
-    uint64_t *stays; /* and since when; 0: it is not */
-};
 
 static bool has_ranks(const struct view *v, int slot)
 {
@@ -86,6 +75,9 @@ bool view_place(struct view *v, const struct grid_rule *rule)
         sliding_free(s);
         return false;
     }
+    s->grid.chooser.weigh.figures.link_rate = PLAN_RATE;
+    s->grid.chooser.weigh.figures.begin_us = PLAN_BEGIN_US;
+    auto_forget(&s->grid.chooser); /* who was not there from the start is nobody's news */
     free(v->plan);
     v->plan = plan;
     v->sliding = s;
@@ -155,6 +147,14 @@ static void add_move(struct view *v, int slot, int from, int to)
         v->plan[v->planned++] = (struct view_move){slot, from, to};
 }
 
+void plan_list(struct view *v)
+{
+    const struct sliding *s = v->sliding;
+    const struct transit *t = &s->grid.transit;
+    for (int32_t i = 0; i < t->lines.count; i++)
+        add_move(v, t->lines.move[i].slot, node_of_move(v, s, i), s->node_at[t->lines.move[i].to]);
+}
+
 static void plan_slides(struct view *v, const int *dead, int ndead, const struct plan_birth *born, int nborn)
 {
     struct sliding *s = v->sliding;
@@ -163,9 +163,9 @@ static void plan_slides(struct view *v, const int *dead, int ndead, const struct
     for (int i = 0; i < ndead; i++)
         if (s->at[dead[i]] >= 0)
             s->dead[n++] = s->at[dead[i]];
+    plan_begin_to_weigh(v);
     (void)transit_change(t, &s->grid.method, s->dead, n, s->back, places_back(v, s, born, nborn));
-    for (int32_t i = 0; i < t->lines.count; i++)
-        add_move(v, t->lines.move[i].slot, node_of_move(v, s, i), s->node_at[t->lines.move[i].to]);
+    plan_list(v);
     for (int slot = 0; slot < v->nodes; slot++) /* who has begun where it is not to be any more goes back */
         if (!next_of(s, slot) && aim_of(s, slot) >= 0 && view_slot_node(v, slot) >= 0)
             add_move(v, slot, view_slot_node(v, slot), aim_of(s, slot));

@@ -65,4 +65,34 @@ void plan_weigh(struct view *v);
 bool view_slot_ready(const struct view *v, int slot);
 /* The slots are where they are: which moves are done? */
 void plan_follow(struct view *v);
+
+/* ---- the method `auto` (topo/auto.h) ----
+ *
+ * Agents measure different things at different times, and are to make the same plan. So a figure counts when an event
+ * says it, and until the next one does: all agents have the same figures in the same view. Whoever dies before its
+ * event is ordered has said nothing, and another agent says what it sees. */
+
+/* What auto weighs until somebody has measured it: a gigabit a second, without what protocols take of it, and what six
+ * ranks took in docs/placement.md. */
+enum { PLAN_RATE = 100000000, PLAN_BEGIN_US = 310000 };
+/* Its state, with the figures that hold and the decisions of this view; NULL: the method is another one. */
+const struct auto_method *plan_auto(const struct view *v);
+/* Decisions made in this view. */
+int plan_decisions(const struct view *v);
+void plan_figure(struct view *v, const struct view_event *e);
+/* All slots are weighed, and those that should stand elsewhere are to move. It waits for nothing: while moves are under
+ * way, or a slot has no node, nothing is done. */
+void plan_rebalance(struct view *v, const struct view_event *e);
+/* What came of the last VIEW_REBALANCE of this view. */
+enum plan_rebalanced {
+    REBALANCE_NONE,      /* there was none */
+    REBALANCE_NOT_AUTO,  /* the method weighs nothing, or ranks of this job do not move */
+    REBALANCE_UNDER_WAY, /* moves are not done, or are given up; or a slot has no node */
+    REBALANCE_UNKNOWN,   /* what the program sends is not known */
+    REBALANCE_STAYS,     /* nothing pays */
+    REBALANCE_MOVES
+};
+enum plan_rebalanced plan_rebalanced(const struct view *v);
+/* Are slots where they are to be, all of them? */
+bool plan_is_quiet(const struct view *v);
 #endif

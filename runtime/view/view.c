@@ -538,6 +538,12 @@ static void apply_one(struct view *v, const struct view_event *e)
     case VIEW_STOP:
         stop_asked(v, e);
         break;
+    case VIEW_FIGURE:
+        plan_figure(v, e);
+        break;
+    case VIEW_REBALANCE:
+        plan_rebalance(v, e);
+        break;
     default:
         break;
     }

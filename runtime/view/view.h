@@ -161,7 +161,27 @@ enum view_event_type {
     VIEW_DECLINED = 22,   /* a node: it has no memory for the copies that are being filled there, or for further ones */
     VIEW_NEEDS = 23,      /* a: control.h's CONTROL_NEEDS */
     VIEW_RANK_MOVED = 24, /* a rank, b incarnation: its process has ended, c node of the next one, d view_moved_word */
+    VIEW_FIGURE = 25,     /* what `auto` weighs: a enum view_figure, the rest as that says (plan.h) */
+    VIEW_REBALANCE = 26,  /* should slots that live stand elsewhere? a 1 + the node that wants to hear, 0: none; d which
+                             of its questions */
 };
+
+/* a of VIEW_FIGURE. Whatever it says holds until the next one of its kind; of a slot only what is of that slot. One that
+ * makes no sense changes nothing, nor does any where the nodes stand on no grid or the method is another one. */
+enum view_figure {
+    FIGURE_PATTERN, /* b view_pattern_word, c steps in 1000 s, d bytes of a message */
+    FIGURE_SLOT,    /* b slot, d its bytes */
+    FIGURE_RATE,    /* d bytes per second over a link */
+    FIGURE_BEGIN,   /* d us until a rank that moves has begun again */
+};
+
+/* b of FIGURE_PATTERN: to whom (topo/weigh.h: enum weigh_shape), whether the program said so, and for how long the
+ * choice is to pay. */
+enum { VIEW_HORIZON_MAX = (1 << 24) - 1 };
+static inline uint32_t view_pattern_word(uint32_t shape, bool declared, uint32_t horizon_s)
+{
+    return (horizon_s < VIEW_HORIZON_MAX ? horizon_s : VIEW_HORIZON_MAX) << 8 | (uint32_t)declared << 7 | (shape & 127);
+}
 
 /* d of VIEW_RANK_MOVED. complete: all that the process had begun was complete in all copies when it ended. */
 static inline uint64_t view_moved_word(bool complete, uint32_t order)

@@ -1,7 +1,7 @@
 /* Between the rooms of a view:
  *   view.c     events, ranks, what the deaths and births of a view do
  *   follow.c   copies go where their slots go, and what is too much goes
- *   plan.c     who takes over */
+ *   plan.c     who takes over; plan_auto.c: what auto knows and is asked */
 #ifndef KEEL_VIEW_VIEW_INT_H
 #define KEEL_VIEW_VIEW_INT_H
 

@@ -321,6 +321,157 @@ static void test_slides_grid_that_does_not_fit_or_without_memory_changes_nothing
     view_fini(&v);
 }
 
+/* ---- auto ---- */
+
+static void open_auto(struct grid_world *w, int ranks)
+{
+    memset(w, 0, sizeof *w);
+    open_rule(&w->rule, "4x4", "0D");
+    assert_null(rule_method(&w->rule.method, "auto", w->rule.grid.ndims));
+    open_one(&w->v, &w->rule, ranks, 1);
+    open_one(&w->twin, &w->rule, ranks, 1);
+    assert_true(place_init(&w->place, &w->rule.grid, &w->rule.layout));
+    assert_true(place_plan_init(&w->plan, &w->place));
+}
+
+static void figure(struct grid_world *w, enum view_figure kind, uint32_t b, uint32_t c, uint64_t d)
+{
+    change(w, &(struct view_event){.type = VIEW_FIGURE, .a = kind, .b = b, .c = c, .d = d}, 1);
+}
+
+static void pattern(struct grid_world *w, enum weigh_shape shape, uint64_t bytes, uint32_t horizon_s)
+{
+    figure(w, FIGURE_PATTERN, view_pattern_word(shape, true, horizon_s), 1000, bytes);
+}
+
+static void ask(struct grid_world *w)
+{
+    change(w, &(struct view_event){.type = VIEW_REBALANCE}, 1);
+    assert_int_equal(plan_rebalanced(&w->v), plan_rebalanced(&w->twin));
+}
+
+static int moving(const struct view *v)
+{
+    int n = 0;
+    for (int i = 0; i < v->planned; i++)
+        n += v->alive[v->plan[i].from];
+    return n;
+}
+
+/* Node 4 is the one in the middle. */
+static void test_slides_auto_chooses_by_what_was_said(void **state)
+{
+    (void)state;
+    struct grid_world w;
+    open_auto(&w, SLOTS);
+    assert_int_equal(plan_auto(&w.v)->weigh.figures.shape, WEIGH_NOTHING);
+    pattern(&w, WEIGH_STAR, 1, 10);
+    figure(&w, FIGURE_SLOT, 4, 0, 1 << 20);
+    kill_nodes(&w, (int[]){4}, 1);
+    assert_int_equal(moving(&w.v), 0); /* hardly anything is sent */
+    assert_int_equal(plan_decisions(&w.v), 1);
+    const struct auto_decision *d = &plan_auto(&w.v)->decision[0];
+    assert_true(d->known && d->slot == 4 && d->figures.horizon_ms == 10000 && d->figures.declared);
+    close_world(&w);
+    open_auto(&w, SLOTS);
+    pattern(&w, WEIGH_STAR, 50000000, 1000);
+    kill_nodes(&w, (int[]){4}, 1);
+    assert_true(moving(&w.v) > 0);
+    figure(&w, FIGURE_BEGIN, 0, 0, 5);
+    assert_int_equal(plan_decisions(&w.v), 0); /* in this view nothing was decided */
+    close_world(&w);
+}
+
+static void test_slides_figures_that_make_no_sense_change_nothing(void **state)
+{
+    (void)state;
+    struct grid_world w;
+    open_auto(&w, SLOTS);
+    pattern(&w, WEIGH_BOX, 7, 10);
+    pattern(&w, WEIGH_SHAPES, 9, 20);
+    figure(&w, FIGURE_RATE, 0, 0, 0);
+    figure(&w, FIGURE_SLOT, SLOTS, 0, 9);
+    figure(&w, (enum view_figure)99, 0, 0, 9);
+    const struct weigh *now = &plan_auto(&w.v)->weigh;
+    assert_true(now->figures.shape == WEIGH_BOX && now->figures.message_bytes == 7 &&
+                now->figures.horizon_ms == 10000 && now->figures.link_rate == PLAN_RATE &&
+                now->figures.begin_us == PLAN_BEGIN_US);
+    for (int s = 0; s < SLOTS; s++)
+        assert_int_equal(now->slot_bytes[s], 0);
+    figure(&w, FIGURE_RATE, 0, 0, 5);
+    figure(&w, FIGURE_SLOT, SLOTS - 1, 0, 9);
+    assert_true(now->figures.link_rate == 5 && now->slot_bytes[SLOTS - 1] == 9 && now->slot_bytes[0] == 0);
+    close_world(&w);
+    open_world(&w, "1D", SLOTS, 0);
+    pattern(&w, WEIGH_BOX, 7, 10);
+    ask(&w);
+    assert_null(plan_auto(&w.v));
+    assert_int_equal(plan_rebalanced(&w.v), REBALANCE_NOT_AUTO);
+    close_world(&w);
+}
+
+/* The copy of a lost slot comes from a node that lives and has one, and auto knows which. */
+static void test_slides_auto_knows_where_copies_are(void **state)
+{
+    (void)state;
+    struct grid_world w;
+    open_auto(&w, SLOTS);
+    pattern(&w, WEIGH_STAR, 1, 10);
+    int shadow = w.v.copyset[copyset_of(4, 1)].copy[1].node;
+    kill_nodes(&w, (int[]){4}, 1);
+    assert_int_equal(plan_auto(&w.v)->weigh.made_from[4], plan_place(&w.v, shadow));
+    close_world(&w);
+}
+
+static void test_slides_a_rebalance_moves_ranks_that_live(void **state)
+{
+    (void)state;
+    struct grid_world w;
+    struct rng rng;
+    seed_rng(&rng);
+    open_auto(&w, 2 * SLOTS);
+    ask(&w);
+    assert_int_equal(plan_rebalanced(&w.v), REBALANCE_UNKNOWN);
+    pattern(&w, WEIGH_STAR, 1, 10);
+    kill_nodes(&w, (int[]){4}, 1);
+    carry_out(&w, &rng);
+    ask(&w);
+    assert_int_equal(plan_rebalanced(&w.v), REBALANCE_STAYS);
+    assert_int_equal(plan_decisions(&w.v), 1);
+    pattern(&w, WEIGH_STAR, 50000000, 1000);
+    assert_int_equal(plan_rebalanced(&w.v), REBALANCE_NONE);
+    ask(&w);
+    assert_int_equal(plan_rebalanced(&w.v), REBALANCE_MOVES);
+    assert_true(moving(&w.v) > 0 && moving(&w.v) == w.v.planned && !plan_is_quiet(&w.v));
+    ask(&w);
+    assert_int_equal(plan_rebalanced(&w.v), REBALANCE_UNDER_WAY);
+    int died = w.v.plan[0].to; /* one of those that go dies: the rest ends in a plan from what is true */
+    kill_nodes(&w, &died, 1);
+    carry_out(&w, &rng);
+    assert_true(plan_is_quiet(&w.v));
+    for (int s = 0; s < SLOTS; s++)
+        for (int k = 0; k < s; k++)
+            assert_true(view_slot_node(&w.v, s) != view_slot_node(&w.v, k));
+    for (int r = 0; r < w.v.ranks; r++)
+        assert_true(w.v.rank[r].state == RANK_RUNNING && w.v.rank[r].node == view_slot_node(&w.v, w.v.rank[r].slot));
+    close_world(&w);
+}
+
+/* A node that is dead in the same view: moves follow from that, and nobody is asked for more. */
+static void test_slides_a_rebalance_gives_way_to_a_death(void **state)
+{
+    (void)state;
+    struct grid_world w;
+    open_auto(&w, SLOTS);
+    pattern(&w, WEIGH_STAR, 50000000, 1000);
+    change(&w,
+           (struct view_event[]){{.type = VIEW_REBALANCE}, {.type = VIEW_NODE_DEAD, .a = 4}, {.type = VIEW_REBALANCE}},
+           3);
+    assert_int_equal(plan_rebalanced(&w.v), REBALANCE_UNDER_WAY);
+    assert_int_equal(plan_decisions(&w.v), 1);
+    close_world(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -331,6 +482,11 @@ int main(void)
         cmocka_unit_test(test_slides_node_that_comes_back_has_its_place),
         cmocka_unit_test(test_slides_where_nobody_begins_again_nothing_is_planned),
         cmocka_unit_test(test_slides_grid_that_does_not_fit_or_without_memory_changes_nothing),
+        cmocka_unit_test(test_slides_auto_chooses_by_what_was_said),
+        cmocka_unit_test(test_slides_figures_that_make_no_sense_change_nothing),
+        cmocka_unit_test(test_slides_auto_knows_where_copies_are),
+        cmocka_unit_test(test_slides_a_rebalance_moves_ranks_that_live),
+        cmocka_unit_test(test_slides_a_rebalance_gives_way_to_a_death),
     };
     return cmocka_run_group_tests_name("slides", tests, NULL, NULL);
 }
