@@ -4,7 +4,8 @@
  * KEEL_REST:
  *   want       rest at the next step that nobody has come to; the test takes it away then
  *   last       rest at the last step
- *   step.N     made by the ranks: "rest" or "pass"
+ *   end        the next step that nobody has come to is the last one, for programs that ask (rest_is_end)
+ *   step.N     made by the ranks: "rest", "pass" or "end"
  *   go.N       go on from step N */
 #ifndef KEEL_TEST_REST_H
 #define KEEL_TEST_REST_H
@@ -28,19 +29,20 @@ static bool rest_has(const char *folder, const char *name)
 /* One rank's decision becomes that of all: whoever links first. */
 static void rest_decide(const char *folder, const char *step, bool rest)
 {
+    const char *word = rest ? "rest" : rest_has(folder, "end") ? "end" : "pass";
     char mine[REST_PATH], all[REST_PATH];
     snprintf(mine, sizeof mine, "%s/of.%d", folder, getpid());
     snprintf(all, sizeof all, "%s/%s", folder, step);
     FILE *f = fopen(mine, "w");
     if (!f)
         return;
-    fputs(rest ? "rest" : "pass", f);
+    fputs(word, f);
     fclose(f);
     (void)!link(mine, all);
     unlink(mine);
 }
 
-static bool rest_decided(const char *folder, const char *step)
+static int rest_decided(const char *folder, const char *step)
 {
     char path[REST_PATH];
     snprintf(path, sizeof path, "%s/%s", folder, step);
@@ -48,7 +50,16 @@ static bool rest_decided(const char *folder, const char *step)
     int first = f ? fgetc(f) : EOF;
     if (f)
         fclose(f);
-    return first == 'r';
+    return first;
+}
+
+/* Somebody has made it the last step. */
+static inline bool rest_is_end(long number)
+{
+    const char *folder = getenv("KEEL_REST");
+    char step[32];
+    snprintf(step, sizeof step, "step.%ld", number);
+    return folder && rest_decided(folder, step) == 'e';
 }
 
 static void rest_point(long number, bool last)
@@ -61,7 +72,7 @@ static void rest_point(long number, bool last)
     snprintf(go, sizeof go, "go.%ld", number);
     if (!rest_has(folder, step))
         rest_decide(folder, step, rest_has(folder, "want") || (last && rest_has(folder, "last")));
-    if (!rest_decided(folder, step) || rest_has(folder, go))
+    if (rest_decided(folder, step) != 'r' || rest_has(folder, go))
         return;
     (void)keel_event("rest", number, NULL);
     while (rest_has(folder, step) && !rest_has(folder, go))
