@@ -1,6 +1,9 @@
-"""sweep.py [--how death|silence] [--passings 1,4] [--every N] [--full] [--only POINT]: each named step of the protocols
+"""sweep.py [--how death|silence|moves] [--passings 1,4] [--every N] [--full] [--only POINT]: each named step of the
+protocols
   death    is the last one of a rank, of a node or of an agent;
   silence  is where its node freezes, or is cut off (netns bed, root), for shorter or longer than the limit;
+  moves    of a line of ranks that live, behind a node that died, is where a rank that goes, or its node, or the node
+           it goes to, is killed, or freezes for longer than the limit, whoever has come to the step;
 at the 1st time that it is passed, or at those of --passings, until nobody passes it any more. --every N: only each N-th
 step. The torture program tells whether the data is right."""
 import argparse
@@ -30,6 +33,18 @@ VIEW_POINTS = ["recover.prepare_received", "recover.fenced", "recover.answered",
 REBUILD_POINTS = ["push.rebuild_begun", "push.rebuild_middle", "push.rebuild_end", "push.snapshot_begun",
                   "push.snapshot_block", "push.snapshot_end", "push.restored_not_submitted", "push.restored_submitted",
                   "recover.prepare_received", "recover.answered", "recover.commit_received", "recover.settled"]
+# 0 1 2 | 3 4: node 0 dies, and each slot goes on by one. Who comes by each step of that: a rank or a node.
+LINE = ["--grid", "5", "--spare-alloc", "1D(1,2)", "--substitution", "1D"]
+LINE_BEGINS = "task.accumulating:4:node:rank=0"
+MOVE_POINTS = [(point, where) for points, all_where in (
+    (["rank.move_point", "rank.moving", "rank.let_go", "rank.moved"], ["rank=1", "rank=2"]),
+    (["procs.releasing", "procs.moved"], ["node=1", "node=2"]),
+    (["procs.joining", "procs.joined"], ["node=2", "node=3"]),
+    (["push.snapshot_begun", "push.snapshot_block", "push.snapshot_end"], ["node=2", "node=3"]),
+    (["push.rebuild_begun", "push.rebuild_middle", "push.rebuild_end", "push.restored_not_submitted",
+      "push.restored_submitted"], ["node=1", "node=2"]),
+    (["recover.prepare_received", "recover.fenced", "recover.answered", "recover.commit_received", "recover.committed",
+      "recover.settled"], ["node=1", "node=2", "node=3"])) for point in points for where in all_where]
 # A writer that dies in the middle of its puts; a node that dies in the middle of its tasks.
 RANK_DIES = "op.after_local_store:3:kill:rank=1"
 NODE_DIES = "task.accumulating:4:node:rank=1"
@@ -80,6 +95,15 @@ def silent_cases(full):
             if (full or k == i % len(SILENCES)) and (IS_ROOT or how in ("freeze", "pause")) and (point, where, how) not in seen:
                 seen.add((point, where, how))
                 yield point, before, how, where, words, may_lose and how in ("freeze", "cut")
+
+
+def moves_cases(full):
+    """action: who, and what becomes of it. Each mover has its own source and target."""
+    actions = ["%s %s" % (how, who) for who in ("itself", "mover", "source", "target") for how in ("kill", "freeze")]
+    for i, (point, where) in enumerate(MOVE_POINTS):
+        for k, action in enumerate(actions):
+            if full or (i + k) % 2 == 0:
+                yield point, LINE_BEGINS, action, where, 3000, False
 
 
 def finish(job, before, may_lose):
@@ -136,8 +160,46 @@ def fall_silent(job, before, how, may_lose):
     return bool(where)
 
 
+def strike_mover(job, before, action, where, may_lose):
+    """A process stands still at the point; then it, or the mover whose node it is or that goes there, or one of the
+    mover's nodes, dies or freezes. True: the point was passed."""
+    how, who = action.split()
+    job.until(lambda c: c.stopped(), "the point to be passed, or the end")
+    at = job.stopped()
+    if at:
+        node, pid = at
+        rank = int(where[-1]) if where.startswith("rank") else min(node, 2)  # of the line: rank r goes from r to r + 1
+        victim = {"itself": node, "mover": rank, "source": rank, "target": rank + 1}[who]
+        pids = job.node_pids(victim)
+        if who == "itself" and how == "kill":
+            pids = [pid]
+        elif who == "mover":
+            pids = [p for p, r in job.rank_pids.get(victim, {}).items() if r == rank]
+        for p in pids:
+            job.signal_pid(p, signal.SIGKILL if how == "kill" else signal.SIGSTOP)
+        if pid not in pids or how == "kill":
+            job.signal_pid(pid, signal.SIGCONT)
+        if how == "freeze" and who == "mover":
+            time.sleep(LIMIT_S)
+        elif how == "freeze":
+            job.until(lambda c: c.has("view", dead_node=victim), "the verdict")
+        for p in pids + [pid]:
+            job.signal_pid(p, signal.SIGCONT)
+    finish(job, before, may_lose)
+    return bool(at)
+
+
+def run_moves(point, nth, before, action, where, words, may_lose):
+    quick = QUICK if action.startswith("freeze") else ["--silence", "600s", "--stopped", "never"]
+    with Cluster(NODES, [PROGRAM, "7", "25", str(words), "12"], spares=2, options=LINE + quick,
+                 env={"KEEL_FAULT": "%s,%s:%d:stop:%s" % (before, point, nth, where), "KEEL_LEAVE_MS": "60000"}) as job:
+        return strike_mover(job, before, action, where, may_lose)
+
+
 def run(point, nth, before, action, where, words, may_lose):
     """True if the point was passed that often."""
+    if before == LINE_BEGINS:
+        return run_moves(point, nth, before, action, where, words, may_lose)
     silent = action in SILENCES
     fault = "%s:%d:%s:%s" % (point, nth, "stop" if silent else action, where)
     env = {"KEEL_FAULT": before + "," + fault if before else fault}
@@ -150,7 +212,7 @@ def run(point, nth, before, action, where, words, may_lose):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--how", choices=["death", "silence"], default="death")
+    parser.add_argument("--how", choices=["death", "silence", "moves"], default="death")
     parser.add_argument("--full", action="store_true", help="every passing (at most 100), each kind of death")
     parser.add_argument("--passings", default="1")
     parser.add_argument("--every", type=int, default=1)
@@ -160,7 +222,7 @@ def main():
     passings = [int(n) for n in options.passings.split(",")]
     if options.full:
         passings = range(1, 101) if options.how == "death" else (1, 2, 4)
-    listed = cases if options.how == "death" else silent_cases
+    listed = {"death": cases, "silence": silent_cases, "moves": moves_cases}[options.how]
     for point, before, action, where, words, may_lose in itertools.islice(listed(options.full), 0, None, options.every):
         if not point.startswith(options.only):
             continue
