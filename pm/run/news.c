@@ -111,6 +111,8 @@ void news_ended(struct news *n, int node, int rank, int pid, int signal)
     if (rank < 0 || rank >= n->ranks || node < 0 || node >= n->total)
         return;
     struct news_rank *k = &n->rank[rank];
+    if (signal == 0 && k->node >= 0 && k->node != node)
+        return; /* it goes on where a view has moved it to: that view came by another node first */
     k->done = signal == 0;
     k->signal = signal;
     k->pid = pid;
@@ -182,6 +184,23 @@ void news_returned(struct news *n, int was, int node, uint64_t dead_ms)
     n->say(n->user, l.text);
 }
 
+/* ---- views ---- */
+
+/* The view has the rank on another node than before, which lives: it was moved. */
+static void take_move(struct news *n, int rank, int to)
+{
+    struct line l = {.len = 0};
+    char name[NAME];
+    struct news_rank *k = &n->rank[rank];
+    k->done = false; /* its process ended so that another one goes on */
+    if (!k->signal)
+        return;
+    add_death(n, &l, rank);
+    add(&l, "; it continues on %s", news_node(n, to, name, sizeof name));
+    k->signal = 0;
+    n->say(n->user, l.text);
+}
+
 /* ---- nodes that are late, or cut off ---- */
 
 static void say_waits(struct news *n, const char *line)
@@ -221,6 +240,8 @@ void news_view(struct news *n, uint64_t epoch, const int *rank_node, const bool 
         if (n->alive[i] && !alive[i])
             node_died(n, i, rank_node, now_ns);
     for (int r = 0; r < n->ranks; r++) {
+        if (rank_node[r] >= 0 && rank_node[r] != n->rank[r].node)
+            take_move(n, r, rank_node[r]);
         n->rank[r].node = rank_node[r];
         if (n->rank[r].signal && rank_node[r] < 0)
             leave_out(n, r);

@@ -2,8 +2,9 @@
  * happened goes in, lines come out.
  *
  * A rank's death is told when its outcome is known: it begins again on its node, or a view leaves it out. A node's
- * death is told when the first view without it comes, which also says where its ranks continue, "if
- * the program calls keel_init" where it has not yet. */
+ * death is told when the first view without it comes, which also says where its ranks continue, "if the program calls
+ * keel_init" where it has not yet. A rank that is moved while its node lives is not told; from then on it is where the
+ * views say. */
 #ifndef KEEL_PM_NEWS_H
 #define KEEL_PM_NEWS_H
 

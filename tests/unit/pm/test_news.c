@@ -199,6 +199,47 @@ static void test_news_node_comes_back_as_another_one_and_dies_as_that(void **sta
     news_fini(&n);
 }
 
+/* Node 0 dies, its ranks go to node 1, and those of node 1, which lives, to node 3: their processes end by themselves.
+ * What is said of an end by node 1 may come before the view or after it. */
+static void test_news_node_to_which_live_ranks_have_moved_dies(void **state)
+{
+    (void)state;
+    struct news n = started(NULL);
+    news_ended(&n, 1, 2, 77, 0);
+    VIEW(&n, 1, 6 * S, SET(1, 1, 3, 3, 2, 2), SET(false, true, true, true));
+    news_ended(&n, 1, 3, 78, 0);
+    news_begun(&n, 3, 2);
+    VIEW(&n, 2, 7 * S, SET(1, 1, -1, -1, 2, 2), SET(false, true, true, false));
+    news_over(&n, 0);
+    assert_string_equal(told, "node 0 died 1.0 s after the start; ranks 0 and 1 continue on node 1\n"
+                              "node 3 died 2.0 s after the start; the job goes on without ranks 2 and 3\n"
+                              "the job ended with exit code 0 after the loss of 2 nodes, the loss of 2 ranks\n");
+    news_fini(&n);
+}
+
+static void test_news_rank_is_killed_and_moved(void **state)
+{
+    (void)state;
+    struct news n = started(NULL);
+    news_ended(&n, 1, 2, 77, SIGKILL);
+    VIEW(&n, 1, 6 * S, SET(0, 0, 3, 1, 2, 2), SET(true, true, true, true));
+    news_over(&n, 0);
+    assert_string_equal(told, "rank 2 (pid 77, node 1) was killed by SIGKILL; it continues on node 3\n");
+    news_fini(&n);
+}
+
+/* A rank that has ended for good stays where it was. */
+static void test_news_node_dies_whose_ranks_have_ended(void **state)
+{
+    (void)state;
+    struct news n = started(NULL);
+    news_ended(&n, 1, 2, 77, 0);
+    news_ended(&n, 1, 3, 78, 0);
+    VIEW(&n, 1, 6 * S, SET(0, 0, -1, -1, 2, 2), SET(true, false, true, true));
+    assert_string_equal(told, "node 1 died 1.0 s after the start; no rank ran there\n");
+    news_fini(&n);
+}
+
 static void test_news_numbers_out_of_range_are_left_alone(void **state)
 {
     (void)state;
@@ -226,6 +267,9 @@ int main(void)
         cmocka_unit_test(test_news_node_dies_and_the_job_goes_on_without),
         cmocka_unit_test(test_news_spare_dies),
         cmocka_unit_test(test_news_node_comes_back_as_another_one_and_dies_as_that),
+        cmocka_unit_test(test_news_node_to_which_live_ranks_have_moved_dies),
+        cmocka_unit_test(test_news_rank_is_killed_and_moved),
+        cmocka_unit_test(test_news_node_dies_whose_ranks_have_ended),
         cmocka_unit_test(test_news_numbers_out_of_range_are_left_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
