@@ -44,10 +44,22 @@ void spin_end(struct looks *l, const struct spin *spin, bool came)
     l->pauses = l->pause < PAUSE_MAX ? 2 * l->pause : PAUSE_MAX;
 }
 
-void spin_again(const struct looks *l, struct spin *spin, uint64_t now)
+bool spin_goes_on(struct looks *l, struct spin *spin, uint64_t now, bool came)
 {
-    uint64_t until = now + (spin->longer ? l->long_ns : l->short_ns);
-    spin->until = until > spin->until ? until : spin->until;
+    if (came) {
+        uint64_t until = now + (spin->longer ? l->long_ns : l->short_ns);
+        spin->until = until > spin->until ? until : spin->until;
+        contended_pause(&l->contended);
+        return now < spin->until;
+    }
+    bool contended = l->few && contended_in_vain(&l->contended, now);
+    return !contended && now < spin->until;
+}
+
+void spin_awake(struct looks *l, struct spin *spin, uint64_t now)
+{
+    spin->until = now + l->short_ns / 4;
+    contended_pause(&l->contended);
 }
 
 void spin_lend(struct spin *spin, uint64_t since, uint64_t now)

@@ -11,6 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "runtime/base/contended.h"
+
 /* Of a process: how long its looks are, and what came of them. */
 struct looks {
     uint64_t short_ns, long_ns; /* the longer ones where there may be a processor for each rank; else long_ns is 0 */
@@ -19,6 +21,8 @@ struct looks {
     unsigned good; /* others since then */
     unsigned pause, pauses; /* so many short ones follow; and will, when they are in vain again */
     uint64_t move_at;       /* not before */
+    bool few;               /* processors: not one for each rank, so whoever looks heeds who else wants his */
+    struct contended contended;
 };
 
 /* A look of one who waits: the processor is offered to others from `keep` on, and it ends at `until`; then say how.
@@ -31,8 +35,11 @@ struct spin {
 /* by_agent: an agent answers what is waited for. */
 struct spin spin_begin(struct looks *l, uint64_t now, bool by_agent);
 void spin_end(struct looks *l, const struct spin *spin, bool came);
-/* Something came, though not all that is waited for: the look begins anew. */
-void spin_again(const struct looks *l, struct spin *spin, uint64_t now);
+/* After a turn that ended `now`. came: something, though not all that is waited for; the look begins anew. True: look
+ * on; false: sleep, as the time is over or others want the processor. */
+bool spin_goes_on(struct looks *l, struct spin *spin, uint64_t now, bool came);
+/* After a sleep: look for what it woke for. */
+void spin_awake(struct looks *l, struct spin *spin, uint64_t now);
 /* Others had the processor from `since` until now, if that is longer than offering it takes: the look ends so much
  * later. */
 void spin_lend(struct spin *spin, uint64_t since, uint64_t now);

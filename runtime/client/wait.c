@@ -115,18 +115,17 @@ bool client_wait(struct client *c, bool (*done)(void *arg), void *arg, struct wa
         if (done(arg))
             break;
         threads_tell(&c->threads);
-        if (c->progress.came != came)
-            spin_again(&c->looks, &spin, c->progress.looked_at);
+        bool on = spin_goes_on(&c->looks, &spin, c->progress.looked_at, c->progress.came != came);
         came = c->progress.came;
         if (c->progress.looked_at >= spin.begun + WAIT_SAID_NS || wait->keeps)
             waits_last(c, wait, spin.begun, c->progress.looked_at);
-        if (c->progress.looked_at < spin.until)
+        if (on)
             continue;
         if (!slept)
             spin_end(&c->looks, &spin, false);
         slept = true;
         sleep_a_while(c);
-        spin.until = c->env.now(c->env.user) + c->looks.short_ns / 4;
+        spin_awake(&c->looks, &spin, c->env.now(c->env.user));
     }
     if (!slept)
         spin_end(&c->looks, &spin, true);

@@ -1,12 +1,14 @@
 /* The data thread of an agent. One loop: transports, commands of the other threads, ranks' control sockets, timers. It
- * spins for a bounded time after the last request and otherwise sleeps in epoll, so that an idle node burns no
- * processor. The files of this folder are where the runtime's agent side does I/O and reads the clock. */
+ * spins for a bounded time after the last request, unless others want the processor, and otherwise sleeps in epoll, so
+ * that an idle node burns no processor. The files of this folder are where the runtime's agent side does I/O and reads
+ * the clock. */
 #include <sched.h>
 #include <sys/epoll.h>
 
 #include "runtime/agent/turns.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/slice.h"
+#include "runtime/base/contended.h"
 #include "runtime/plane/plane_int.h"
 
 enum {
@@ -87,6 +89,7 @@ void *plane_thread(void *arg)
     slice_set(SLICE_NS);
     uint64_t busy_at = clock_now_ns(), sockets_at = 0, spin_ns = p->spin_ns;
     struct turns turns = {0};
+    struct contended contended = {0};
     unsigned idle = 0;
     for (;;) {
         uint64_t blocks = a->repairs.blocks;
@@ -95,9 +98,11 @@ void *plane_thread(void *arg)
             return NULL; /* before it sleeps: nobody would wake it any more */
         if (a->repairs.blocks != blocks)
             give_way(&turns);
-        if (busy)
+        if (busy) {
             busy_at = a->now;
-        if (a->now - busy_at < spin_ns) {
+            contended_pause(&contended);
+        }
+        if (a->now - busy_at < spin_ns && (busy || !contended_in_vain(&contended, a->now))) {
             if (busy)
                 idle = 0;
             else if (idle++ % YIELD_EVERY == 0)
@@ -112,6 +117,7 @@ void *plane_thread(void *arg)
             !atomic_load_explicit(&p->command_waiting, memory_order_acquire)) {
             spin_ns = sleep_and_learn(p, spin_ns);
             busy_at = clock_now_ns();
+            contended_pause(&contended);
         } else {
             handle_sockets(p, 0);
         }

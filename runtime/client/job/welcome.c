@@ -140,7 +140,8 @@ keel_status welcome_accept(const struct control_welcome *w, const int *fds)
     direct_over(&process_client, between);
     process_client.timeout_ns = env_number("KEEL_TIMEOUT_MS", channel_patience_ms(page)) * KEEL_NS_PER_MS;
     process_client.looks.short_ns = env_number("KEEL_SPIN_US", SPIN_US_DEFAULT) * KEEL_NS_PER_US;
-    if (!getenv("KEEL_SPIN_US") && has_room(&process_client, w))
+    process_client.looks.few = !has_room(&process_client, w);
+    if (!getenv("KEEL_SPIN_US") && !process_client.looks.few)
         process_client.looks.long_ns = SPIN_LONG_US * KEEL_NS_PER_US;
     struct tp_ep *own;
     status = tp_shm_attach(shm, fds + 2, client_own_connection(&process_client), &own);

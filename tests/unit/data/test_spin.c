@@ -86,12 +86,48 @@ static void test_spin_what_comes_meanwhile_begins_the_look_anew(void **state)
     (void)state;
     struct looks l = {.short_ns = SHORT, .long_ns = LONG};
     struct spin s = spin_begin(&l, 5000, false);
-    spin_again(&l, &s, 5000 + LONG - 1);
+    assert_true(spin_goes_on(&l, &s, 5000 + LONG - 1, true));
     assert_int_equal(s.until, 5000 + 2 * LONG - 1);
     l.long_ns = 0; /* without room for all it stays a short one */
     s = spin_begin(&l, 5000, false);
-    spin_again(&l, &s, 5000 + SHORT / 2);
+    assert_true(spin_goes_on(&l, &s, 5000 + SHORT / 2, true));
     assert_int_equal(s.until, 5000 + SHORT / 2 + SHORT);
+}
+
+/* Of a look of 1 ms: how many turns of it say that it goes on, if others' turns of 0.1 ms lie within them? */
+static int goes_on(struct looks *l)
+{
+    enum { TURN_NS = 100000, TURNS = 9 };
+    int on = 0;
+    struct spin s = spin_begin(l, 5000, false);
+    for (int i = 1; i <= TURNS; i++)
+        on += spin_goes_on(l, &s, 5000 + (uint64_t)i * TURN_NS, false);
+    return on;
+}
+
+static void test_spin_others_turns_end_it_where_processors_are_few(void **state)
+{
+    (void)state;
+    enum { MS = 1000000 };
+    struct looks l = {.short_ns = MS, .few = true};
+    assert_int_equal(goes_on(&l), 4); /* before the first there was no turn, and four are too many */
+    assert_int_equal(goes_on(&l), 0);
+    l = (struct looks){.short_ns = MS};
+    assert_int_equal(goes_on(&l), 9);
+    l = (struct looks){.long_ns = MS};
+    assert_int_equal(goes_on(&l), 9);
+}
+
+static void test_spin_after_a_sleep_it_looks_for_what_it_woke_for(void **state)
+{
+    (void)state;
+    enum { LATER = 1000000 };
+    struct looks l = {.short_ns = SHORT};
+    struct spin s = spin_begin(&l, 5000, false);
+    assert_false(spin_goes_on(&l, &s, 5000 + SHORT, false));
+    spin_awake(&l, &s, LATER);
+    assert_true(spin_goes_on(&l, &s, LATER + SHORT / 8, false)); /* that it slept was nobody else's turn */
+    assert_false(spin_goes_on(&l, &s, LATER + SHORT / 4, false));
 }
 
 static void test_spin_beside_who_is_waited_for_one_of_two_moves_now_and_then(void **state)
@@ -116,6 +152,8 @@ int main(void)
         cmocka_unit_test(test_spin_half_in_vain_is_too_much),
         cmocka_unit_test(test_spin_what_an_agent_answers_is_waited_for_briefly),
         cmocka_unit_test(test_spin_what_comes_meanwhile_begins_the_look_anew),
+        cmocka_unit_test(test_spin_others_turns_end_it_where_processors_are_few),
+        cmocka_unit_test(test_spin_after_a_sleep_it_looks_for_what_it_woke_for),
         cmocka_unit_test(test_spin_beside_who_is_waited_for_one_of_two_moves_now_and_then),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
