@@ -31,8 +31,9 @@ struct parse {
 static error_t parse_real(struct parse *parse, const char *option, const char *text, double least, double most,
                           double *out)
 {
-    char *end;
-    *out = strtod(text, &end);
+    char *end = (char *)text;
+    bool plain = strspn(text, "0123456789.eE+-") == strlen(text) && *text != '+';
+    *out = plain ? strtod(text, &end) : 0;
     if (end == text || *end != '\0' || !(*out >= least && *out <= most)) {
         complain(parse->why, "--%s %s: expected a number from %g to %g", option, text, least, most);
         return EINVAL;

@@ -47,7 +47,7 @@ static error_t parse_count(struct parse *p, const char *text, const char *what, 
     char *end;
     errno = 0;
     long long n = strtoll(text, &end, 10);
-    if (errno || end == text || *end != '\0' || n < 1)
+    if (errno || *text < '0' || *text > '9' || *end != '\0' || n < 1)
         return wrong(p, "%.60s: %s is a number from 1 on", text, what);
     *out = n;
     return 0;
@@ -77,8 +77,8 @@ static error_t parse_cells(struct parse *p, const char *text)
 static error_t parse_tolerance(struct parse *p, const char *text)
 {
     char *end;
-    double x = strtod(text, &end);
-    if (end == text || *end != '\0' || !isfinite(x) || x < 0)
+    double x = strspn(text, "0123456789.eE+-") == strlen(text) && *text != '+' ? strtod(text, &end) : -1;
+    if (x < 0 || end == text || *end != '\0' || !isfinite(x))
         return wrong(p, "%.60s: a tolerance is a number, not less than 0", text);
     p->options->tolerance = x;
     return 0;

@@ -2,6 +2,7 @@
 #include "pm/ctl/verb.h"
 #include "pm/wire/bytes.h"
 #include "pm/wire/quit.h"
+#include "runtime/base/number.h"
 
 #include <argp.h>
 #include <errno.h>
@@ -75,9 +76,8 @@ static struct job_agents select_job(struct found_agent *all, int count, const ch
 
 int node_number(const char *text)
 {
-    char *end;
-    long node = strtol(text, &end, 10);
-    if (end == text || *end || node < 0 || node > 4096)
+    int64_t node;
+    if (!number_whole(text, 0, 4096, &node))
         pm_quit(2, "%s is not a node number", text);
     return (int)node;
 }
@@ -85,7 +85,7 @@ int node_number(const char *text)
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
     struct request *r = state->input;
-    char *end;
+    int64_t number;
     switch (key) {
     case 'j':
         r->json = true;
@@ -102,9 +102,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
         r->host = arg;
         return 0;
     case 's':
-        r->signal = (int)strtol(arg, &end, 10);
-        if (*end || r->signal < 1 || r->signal > 64)
+        if (!number_whole(arg, 1, 64, &number))
             pm_quit(2, "--signal: %s is not a signal number", arg);
+        r->signal = (int)number;
         r->aimed = true;
         return 0;
     case ARGP_KEY_ARG:

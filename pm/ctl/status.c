@@ -5,6 +5,7 @@
 #include "pm/wire/codec.h"
 #include "pm/wire/waits.h"
 #include "runtime/base/clock.h"
+#include "runtime/base/plural.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,9 +19,11 @@ int verb_list(const struct job_agents *all, const struct request *r)
         while (i < all->count && all->agents[i].job_id == job.id)
             job.count++, i++;
         json_t *status = job_status(&job);
+        long long size = int_of(status, "size");
         if (!r->json)
-            printf("%s  %lld ranks  %d nodes here  epoch %lld  %s%s\n", text_of(status, "job"), int_of(status, "size"),
-                   job.count, int_of(status, "epoch"), text_of(status, "program"),
+            printf("%s  %lld %s  %d %s here  epoch %lld  %s%s\n", text_of(status, "job"), size,
+                   plural(size, "rank", "ranks"), job.count, plural(job.count, "node", "nodes"),
+                   int_of(status, "epoch"), text_of(status, "program"),
                    json_is_true(json_object_get(status, "keelrun")) ? "" : "  (without keelrun)");
         json_array_append_new(jobs, status);
     }
@@ -114,9 +117,10 @@ int verb_status(const struct job_agents *job, const struct request *r)
     }
     struct waits waits;
     uint64_t now = clock_now_ns();
+    long long size = int_of(status, "size");
     bool gathered = waits_gather(&waits, status, now);
-    printf("job %s  %s  %lld ranks  epoch %lld%s\n", text_of(status, "job"), text_of(status, "program"),
-           int_of(status, "size"), int_of(status, "epoch"),
+    printf("job %s  %s  %lld %s  epoch %lld%s\n", text_of(status, "job"), text_of(status, "program"), size,
+           plural(size, "rank", "ranks"), int_of(status, "epoch"),
            json_is_true(json_object_get(status, "keelrun")) ? "" : "  (without keelrun)");
     json_array_foreach(json_object_get(status, "nodes"), i, node) {
         if (!json_object_get(node, "agent_pid")) {

@@ -4,6 +4,7 @@
 #include "pm/ctl/verb.h"
 #include "pm/wire/message.h"
 #include "pm/wire/quit.h"
+#include "runtime/base/plural.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -20,7 +21,8 @@ static void tell_verdict(const json_t *v, const char *result)
         snprintf(where, sizeof where, "segment %lld, slot %lld, offset %lld", int_of(v, "segment"), int_of(v, "slot"),
                  int_of(v, "slot_offset"));
     if (strcmp(result, "equal") == 0) {
-        printf("all copies are equal: %lld bytes compared", int_of(v, "bytes"));
+        printf("all copies are equal: %lld %s compared", int_of(v, "bytes"),
+               plural(int_of(v, "bytes"), "byte", "bytes"));
         if (int_of(v, "single"))
             printf("; %lld parts have one copy only", int_of(v, "single"));
         putchar('\n');

@@ -7,6 +7,7 @@
 #include "pm/wire/settings.h"
 #include "runtime/base/fault.h"
 #include "runtime/base/log.h"
+#include "runtime/base/plural.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -70,9 +71,9 @@ static bool enough_descriptors(struct keeld *a)
     if (!missing)
         return true;
     snprintf(why, sizeof why,
-             "node %d: its agent needs %ld descriptors (7 for each of %d ranks, 1 for each other rank, 4 for "
+             "node %d: its agent needs %ld descriptors (7 for each of its %d %s, 1 for each other rank, 4 for "
              "each node, 2 for each that it starts), the hard limit is %ld: see ulimit -Hn",
-             a->launch.node, needed, here, needed - missing);
+             a->launch.node, needed, here, plural(here, "rank", "ranks"), needed - missing);
     keeld_fail(a, 1, why);
     return false;
 }

@@ -2,6 +2,7 @@
 
 #include "pm/wire/bytes.h"
 #include "runtime/base/job_settings.h"
+#include "runtime/base/plural.h"
 
 #include <ctype.h>
 #include <stdarg.h>
@@ -92,7 +93,8 @@ static bool read_position(struct reading *r, int dims, const int *size, int *pla
         stride *= d < dims ? size[d] : 1;
     }
     if (d != dims)
-        return complain(r, "host %s has %d coordinate%s, and the grid %d dimensions", name, d, d == 1 ? "" : "s", dims);
+        return complain(r, "host %s has %d %s, and the grid %d %s", name, d, plural(d, "coordinate", "coordinates"),
+                        dims, plural(dims, "dimension", "dimensions"));
     if (taken[place])
         return complain(r, "host %s stands where another one does", name);
     taken[place] = true;

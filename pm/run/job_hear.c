@@ -5,6 +5,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/fault.h"
 #include "runtime/base/log.h"
+#include "runtime/base/plural.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -159,8 +160,9 @@ static void on_lost(struct job *j, int node, const json_t *m)
     long long bytes = 0;
     codec_int(m, "bytes", 1, INT64_MAX, &bytes);
     j->io.failed = true;
-    job_say(j, "%s was out of reach for more than %d s: %lld bytes of its output are lost",
-            job_node_name(j, node, name, sizeof name), j->options->console_s, bytes);
+    job_say(j, "%s was out of reach for more than %d s: %lld %s of its output %s lost",
+            job_node_name(j, node, name, sizeof name), j->options->console_s, bytes, plural(bytes, "byte", "bytes"),
+            plural(bytes, "is", "are"));
 }
 
 /* Of one that no view has: only what concerns itself. */

@@ -9,6 +9,7 @@
 #include "pm/wire/quit.h"
 #include "runtime/base/fault.h"
 #include "runtime/base/log.h"
+#include "runtime/base/plural.h"
 #include "runtime/base/secret.h"
 
 #include <errno.h>
@@ -138,8 +139,8 @@ static void enough_descriptors(int nodes, struct rlimit *before)
     descriptors_raise(before);
     missing = descriptors_missing(needed);
     if (missing)
-        pm_quit(1, "%d node%s need%s %ld descriptors (4 each), the hard limit is %ld: see ulimit -Hn", nodes,
-                nodes == 1 ? "" : "s", nodes == 1 ? "s" : "", needed, needed - missing);
+        pm_quit(1, "%d %s %ld descriptors (4 each), the hard limit is %ld: see ulimit -Hn", nodes,
+                plural(nodes, "node needs", "nodes need"), needed, needed - missing);
 }
 
 static void launcher_ended(void *user, int node, int wait_status, const char *text)

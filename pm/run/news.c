@@ -2,6 +2,7 @@
 
 #include "pm/plane.h"
 #include "pm/wire/bytes.h"
+#include "runtime/base/plural.h"
 #include "runtime/base/signals.h"
 
 #include <stdarg.h>
@@ -76,7 +77,7 @@ static void add(struct line *l, const char *fmt, ...)
 static void add_ranks(struct line *l, const int *ranks, int count)
 {
     enum { SHOWN = 8 };
-    add(l, count == 1 ? "rank %d" : "ranks %d", ranks[0]);
+    add(l, "%s %d", plural(count, "rank", "ranks"), ranks[0]);
     for (int i = 1; i < count && i < SHOWN; i++)
         add(l, i == count - 1 ? " and %d" : ", %d", ranks[i]);
     if (count > SHOWN)
@@ -157,7 +158,7 @@ static void node_died(struct news *n, int node, const int *rank_node, uint64_t n
             add(&l, "the job goes on without ");
         add_ranks(&l, ranks, count);
         if (to >= 0)
-            add(&l, " continue%s on %s", count == 1 ? "s" : "", news_node(n, to, name, sizeof name));
+            add(&l, " %s on %s", plural(count, "continues", "continue"), news_node(n, to, name, sizeof name));
         else
             n->lost_ranks += count;
         for (int i = 0; i < count; i++)
@@ -259,12 +260,12 @@ void news_over(struct news *n, int code)
         return;
     add(&l, "the job ended with exit code %d after ", code);
     if (n->lost_nodes)
-        add(&l, "the loss of %d node%s", n->lost_nodes, n->lost_nodes == 1 ? "" : "s"), comma = ", ";
+        add(&l, "the loss of %d %s", n->lost_nodes, plural(n->lost_nodes, "node", "nodes")), comma = ", ";
     if (n->returned)
         add(&l, " (%d came back)", n->returned);
     if (n->lost_ranks)
-        add(&l, "%sthe loss of %d rank%s", comma, n->lost_ranks, n->lost_ranks == 1 ? "" : "s"), comma = ", ";
+        add(&l, "%sthe loss of %d %s", comma, n->lost_ranks, plural(n->lost_ranks, "rank", "ranks")), comma = ", ";
     if (n->restarts)
-        add(&l, "%s%d restart%s of a rank", comma, n->restarts, n->restarts == 1 ? "" : "s");
+        add(&l, "%s%d %s of a rank", comma, n->restarts, plural(n->restarts, "restart", "restarts"));
     n->say(n->user, l.text);
 }

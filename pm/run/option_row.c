@@ -2,18 +2,16 @@
 
 #include "pm/run/duration.h"
 #include "pm/wire/quit.h"
+#include "runtime/base/number.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 int option_number(const char *name, const char *text, int low, int high)
 {
-    char *end;
-    errno = 0;
-    long value = strtol(text, &end, 10);
-    if (errno || end == text || *end || value < low || value > high)
+    int64_t value;
+    if (!number_whole(text, low, high, &value))
         pm_quit(2, "%s: %s is not a number from %d to %d", name, text, low, high);
     return (int)value;
 }

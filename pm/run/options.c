@@ -7,9 +7,9 @@
 #include "pm/run/allocation.h"
 #include "pm/run/option_row.h"
 #include "pm/wire/quit.h"
+#include "runtime/base/number.h"
 
 #include <argp.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,10 +64,8 @@ static void take_silence(void *into, const char *text)
 {
     static const struct option_row time = {.name = "silence", .low = SILENCE_MIN_MS, .high = SILENCE_MAX_MS};
     struct parsing *p = into;
-    char *end;
-    errno = 0;
-    long plain = strtol(text, &end, 10);
-    if (errno == 0 && *text >= '0' && *text <= '9' && !*end && plain >= SILENCE_MIN_MS && plain <= SILENCE_MAX_MS) {
+    int64_t plain;
+    if (number_whole(text, SILENCE_MIN_MS, SILENCE_MAX_MS, &plain)) {
         fprintf(stderr,
                 "keelrun: --silence %s without a unit is taken for milliseconds, which is deprecated: say %sms\n", text,
                 text);

@@ -7,6 +7,7 @@
 #include "pm/wire/bytes.h"
 #include "pm/wire/quit.h"
 #include "pm/wire/settings.h"
+#include "runtime/base/plural.h"
 #include "runtime/base/racks.h"
 
 #include <assert.h>
@@ -51,16 +52,18 @@ static void lay_out_on_hosts(struct options *o)
 {
     o->job.nodes = o->hosts.count - o->job.spares;
     if (o->job.nodes < 1)
-        pm_quit(2, "%d hosts are too few for %d spares and a node", o->hosts.count, o->job.spares);
+        pm_quit(2, "%d %s too few for %d %s and a node", o->hosts.count, plural(o->hosts.count, "host is", "hosts are"),
+                o->job.spares, plural(o->job.spares, "spare", "spares"));
     int wanted = o->ppn ? (o->job.ranks + o->ppn - 1) / o->ppn : o->job.ranks;
     bool by_slots = o->hosts.slots_said && !o->ppn;
     if (by_slots)
         wanted = hosts_layout(&o->hosts, o->job.nodes, o->job.ranks, o->job.rank_node);
     if (wanted == 0)
-        pm_quit(2, "%d ranks are more than the max_slots of the hosts allow", o->job.ranks);
+        pm_quit(2, "%d %s more than the max_slots of the hosts allow", o->job.ranks,
+                plural(o->job.ranks, "rank is", "ranks are"));
     if (wanted < o->job.nodes && settings_on_grid(&o->job))
-        pm_quit(2, "%d ranks have room on %d of the grid's %d nodes that compute: every node needs at least one rank",
-                o->job.ranks, wanted, o->job.nodes);
+        pm_quit(2, "%d %s room on %d of the grid's %d nodes that compute: every node needs at least one rank",
+                o->job.ranks, plural(o->job.ranks, "rank has", "ranks have"), wanted, o->job.nodes);
     if (wanted < o->job.nodes) {
         hosts_drop(&o->hosts, wanted, o->job.nodes);
         o->job.nodes = wanted;
@@ -75,13 +78,15 @@ static void lay_out(struct options *o, const struct parsing *p)
     else if (!p->nodes_given && !settings_on_grid(&o->job))
         o->job.nodes = o->ppn ? (o->job.ranks + o->ppn - 1) / o->ppn : 1;
     if (o->job.nodes > o->job.ranks)
-        pm_quit(2, "%d ranks on %d nodes: every node needs at least one rank", o->job.ranks, o->job.nodes);
+        pm_quit(2, "%d %s on %d nodes: every node needs at least one rank", o->job.ranks,
+                plural(o->job.ranks, "rank", "ranks"), o->job.nodes);
     if (p->hosts_given && o->hosts.slots_said && !o->ppn)
         return;
     if (!layout_ranks(o->job.ranks, o->job.nodes, o->ppn, o->job.rank_node)) {
         assert(o->ppn > 0);
-        pm_quit(2, "%d ranks with %d on each node need %d nodes, not %d", o->job.ranks, o->ppn,
-                (o->job.ranks + o->ppn - 1) / o->ppn, o->job.nodes);
+        int needed = (o->job.ranks + o->ppn - 1) / o->ppn;
+        pm_quit(2, "%d %s with %d on each node %s %d %s, not %d", o->job.ranks, plural(o->job.ranks, "rank", "ranks"),
+                o->ppn, plural(o->job.ranks, "needs", "need"), needed, plural(needed, "node", "nodes"), o->job.nodes);
     }
 }
 
@@ -105,7 +110,8 @@ static void check_nodes(struct options *o, struct parsing *p)
         pm_quit(2, "%d nodes do not fit on one machine: at most %d with the spares", o->job.nodes + o->job.spares,
                 BED_NODES_MAX);
     if (o->job.nodes + o->job.spares > LIMIT_NODES)
-        pm_quit(2, "%d nodes and %d spares: a job has %d nodes at most", o->job.nodes, o->job.spares, LIMIT_NODES);
+        pm_quit(2, "%d %s and %d %s: a job has %d nodes at most", o->job.nodes, plural(o->job.nodes, "node", "nodes"),
+                o->job.spares, plural(o->job.spares, "spare", "spares"), LIMIT_NODES);
     int mode = p->on_failure_given ? p->on_failure : o->job.spares ? VIEW_SUBSTITUTE : MODE_COPIES;
     o->job.on_failure = mode == MODE_COPIES ? VIEW_DEGRADE : (enum view_policy)mode;
     o->job.degrade_asked = mode == VIEW_DEGRADE;

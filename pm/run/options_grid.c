@@ -5,6 +5,7 @@
 #include "pm/run/grid_files.h"
 #include "pm/wire/bytes.h"
 #include "pm/wire/quit.h"
+#include "runtime/base/plural.h"
 #include "runtime/topo/rule.h"
 
 #include <stdio.h>
@@ -40,6 +41,8 @@ static void read_torus(struct grid *g, const char *shape, const char *torus)
         if (!letter)
             pm_quit(2, "--torus %s: %c is no dimension of the grid %s, which has %.*s", torus, *t, shape, g->ndims,
                     letters);
+        if (memchr(torus, *t, (size_t)(t - torus)))
+            pm_quit(2, "--torus %s names %c twice", torus, *t);
         ring[letter - letters] = true;
     }
     struct grid mesh = *g;
@@ -144,7 +147,8 @@ static void find_hosts(const struct options *o, const struct parsing *p, const s
     if (p->grid.positions && !hosts)
         pm_quit(2, "--positions is of use only with hosts: emulated nodes stand anywhere");
     if (hosts > g->nodes || (!p->grid.positions && hosts && hosts < g->nodes))
-        pm_quit(2, "the grid %s has %d places, and there are %d hosts", p->grid.shape, g->nodes, hosts);
+        pm_quit(2, "the grid %s has %d %s, and there %s %d %s", p->grid.shape, g->nodes,
+                plural(g->nodes, "place", "places"), plural(hosts, "is", "are"), hosts, plural(hosts, "host", "hosts"));
     *s = (struct standing){.host = pm_alloc((size_t)(hosts + 1) * sizeof *s->host),
                            .place_of = pm_alloc((size_t)(hosts + 1) * sizeof *s->place_of)};
     for (int i = 0; i < hosts; i++) {
@@ -217,8 +221,9 @@ static int count_nodes(const struct options *o, const struct parsing *p, const s
     else if (o->ppn && o->job.ranks)
         nodes = (o->job.ranks + o->ppn - 1) / o->ppn;
     if (nodes > places)
-        pm_quit(2, "%d nodes that compute do not fit the grid %s with %s spares: it has places for %d", nodes,
-                p->grid.shape, spare_format(&r->layout, spares, sizeof spares), places);
+        pm_quit(2, "%d %s not fit the grid %s with %s spares: it has places for %d", nodes,
+                plural(nodes, "node that computes does", "nodes that compute do"), p->grid.shape,
+                spare_format(&r->layout, spares, sizeof spares), places);
     if (p->hosts_given && o->job.ranks && o->job.ranks < nodes && !o->hosts.slots_said)
         nodes = o->job.ranks;
     return nodes;
@@ -228,11 +233,13 @@ static void check_counts(const struct options *o, const struct parsing *p, const
 {
     int spares = r->grid.nodes - nodes - r->ndead;
     if (spares < 0)
-        pm_quit(2, "the grid %s with %d dead nodes has %d that live, and %d are to compute", p->grid.shape, r->ndead,
-                r->grid.nodes - r->ndead, nodes);
+        pm_quit(2, "the grid %s with %d dead %s has %d that live, and %d %s to compute", p->grid.shape, r->ndead,
+                plural(r->ndead, "node", "nodes"), r->grid.nodes - r->ndead, nodes, plural(nodes, "is", "are"));
     if (p->spares_given && o->job.spares != spares)
-        pm_quit(2, "the grid %s has %d places: with %d nodes that compute%s there are %d spares, not %d", p->grid.shape,
-                r->grid.nodes, nodes, r->ndead ? " and the dead ones" : "", spares, o->job.spares);
+        pm_quit(2, "the grid %s has %d %s: with %d %s%s there %s %d %s, not %d", p->grid.shape, r->grid.nodes,
+                plural(r->grid.nodes, "place", "places"), nodes,
+                plural(nodes, "node that computes", "nodes that compute"), r->ndead ? " and the dead ones" : "",
+                plural(spares, "is", "are"), spares, plural(spares, "spare", "spares"), o->job.spares);
 }
 
 /* From now on hosts are in the order of their nodes' numbers; those on dead places are none. */

@@ -1,6 +1,7 @@
 #include "pm/wire/quit.h"
 
 #include "runtime/base/refusal.h"
+#include "runtime/base/shown.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -11,11 +12,18 @@
 void pm_quit(int code, const char *fmt, ...)
 {
     va_list ap;
+    char *text, *line = NULL;
+    size_t size = 0;
     va_start(ap, fmt);
-    fprintf(stderr, "%s: ", program_invocation_short_name);
-    vfprintf(stderr, fmt, ap);
-    fputc('\n', stderr);
+    if (vasprintf(&text, fmt, ap) < 0)
+        text = NULL;
     va_end(ap);
+    if (text) {
+        size = SHOWN_A_BYTE * strlen(text) + 1;
+        line = malloc(size);
+    }
+    fprintf(stderr, "%s: %s\n", program_invocation_short_name,
+            line ? shown_text(text, line, size) : "there is no memory to say why it ends");
     exit(code);
 }
 

@@ -1,5 +1,5 @@
-/* The end of a program of ours that cannot do what it was asked: one line on stderr, "PROGRAM: " and the text, then
- * exit. code is 2 for bad input, 1 for all else. */
+/* The end of a program of ours that cannot do what it was asked: one line on stderr, "PROGRAM: " and the text as
+ * shown.h shows it, then exit. code is 2 for bad input, 1 for all else. */
 #ifndef KEEL_PM_QUIT_H
 #define KEEL_PM_QUIT_H
 

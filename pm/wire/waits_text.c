@@ -1,6 +1,8 @@
 /* What is said of waits. Pure. */
 #include "pm/wire/waits_parts.h"
 
+#include "runtime/base/plural.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -30,7 +32,7 @@ static void add_ranks(struct line *l, const bool *is, int ranks, int n)
 {
     enum { SHOWN = 6 };
     int shown = 0, runs = 0;
-    add(l, n == 1 ? "rank " : "ranks ");
+    add(l, "%s ", plural(n, "rank", "ranks"));
     for (int r = 0, end; r < ranks && shown < n; r = end + 1) {
         for (end = r; end < ranks && is[end]; end++)
             ;
@@ -133,7 +135,7 @@ void waits_tell(struct waits *w, struct waits_reason *r, uint64_t now)
     char text[WAITS_LINE];
     struct line l = {text, 0};
     add_ranks(&l, r->rank, w->ranks, r->n);
-    add(&l, r->n == 1 ? " has waited %.0f s in %s%s for " : " have waited %.0f s in %s%s for ",
+    add(&l, " %s waited %.0f s in %s%s for ", plural(r->n, "has", "have"),
         (double)age(now, r->since_ns) / (double)WAITS_SECOND, r->call, r->calls ? " and other calls" : "");
     struct waits_doubt *d = r->why == WAITS_SILENT ? &w->doubt[r->a] : NULL;
     if (d && *d->how) {

@@ -1,5 +1,7 @@
 #include "runtime/topo/fabric.h"
 
+#include "runtime/base/number.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -402,7 +404,8 @@ const char *fabric_parse(struct fabric *f, const char *text)
     const char *wrong;
     if (strncmp(text, "tree:", 5) == 0) {
         int arity, levels, used = 0;
-        if (sscanf(text + 5, "%4d,%4d%n", &arity, &levels, &used) != 2 || text[5 + used] != '\0')
+        if (!number_none_is_odd(text) || sscanf(text + 5, "%4d,%4d%n", &arity, &levels, &used) != 2 ||
+            text[5 + used] != '\0')
             return "a tree is written tree:K,N with K from 2 to 64 and N from 2 to 12";
         wrong = fabric_make_tree(f, arity, levels);
     } else {

@@ -1,5 +1,7 @@
 #include "runtime/topo/rule.h"
 
+#include "runtime/base/number.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -8,7 +10,7 @@ int32_t rule_repair_moves(const char *text)
     int moves = 0, used = 0;
     if (strcmp(text, "repair") == 0)
         return REMAP_MOVES;
-    if (sscanf(text, "repair(%9d)%n", &moves, &used) != 1 || text[used] || !used)
+    if (!number_none_is_odd(text) || sscanf(text, "repair(%9d)%n", &moves, &used) != 1 || text[used] || !used)
         return 0;
     return moves >= 1 && moves <= REMAP_MOVES_MAX ? moves : 0;
 }

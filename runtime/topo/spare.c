@@ -1,5 +1,7 @@
 #include "runtime/topo/spare.h"
 
+#include "runtime/base/number.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -27,8 +29,8 @@ const char *spare_parse(struct spare_layout *l, const char *text)
     int used = 0;
     long q, r, s;
     static const char *const form = "a spare allocation is written like 3D(2,1), or 3D(2,1):xz with its sides named";
-    if (strlen(text) > 32 || sscanf(text, "%ldD(%ld,%ld)%n", &q, &r, &s, &used) != 3 || !used ||
-        (text[used] != '\0' && text[used] != ':'))
+    if (strlen(text) > 32 || !number_none_is_odd(text) || sscanf(text, "%ldD(%ld,%ld)%n", &q, &r, &s, &used) != 3 ||
+        !used || (text[used] != '\0' && text[used] != ':'))
         return form;
     if (q < 1 || q > GRID_MAX_DIMS)
         return "q in qD(r,s) must be 1 to 6";

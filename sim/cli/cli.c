@@ -1,7 +1,8 @@
 #include "sim/cli/cli.h"
 
-#include <ctype.h>
-#include <errno.h>
+#include "runtime/base/number.h"
+#include "runtime/base/shown.h"
+
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -19,15 +20,12 @@ void cli_name(const char *name)
 
 void cli_die(const char *format, ...)
 {
-    char line[1024];
+    char line[1024], out[SHOWN_A_BYTE * sizeof line];
     va_list ap;
     va_start(ap, format);
     vsnprintf(line, sizeof line, format, ap);
     va_end(ap);
-    for (char *c = line; *c; c++) /* what the user gave may hold an end of line, too */
-        if (iscntrl((unsigned char)*c))
-            *c = '?';
-    fprintf(stderr, "%s: %s\n", program, line);
+    fprintf(stderr, "%s: %s\n", program, shown_text(line, out, sizeof out));
     exit(2);
 }
 
@@ -62,20 +60,16 @@ void cli_catch_signals(void)
 
 double cli_number(const char *text, const char *what, double low, double high)
 {
-    char *end;
-    errno = 0;
-    double v = strtod(text, &end);
-    if (end == text || *end || errno || !(v >= low && v <= high))
+    double v;
+    if (!number_real(text, low, high, &v))
         cli_die("%s must be a number from %g to %g, not '%.60s'", what, low, high, text);
     return v;
 }
 
 int64_t cli_whole(const char *text, const char *what, int64_t low, int64_t high)
 {
-    char *end;
-    errno = 0;
-    long long v = strtoll(text, &end, 10);
-    if (end == text || *end || errno || v < low || v > high)
+    int64_t v;
+    if (!number_whole(text, low, high, &v))
         cli_die("%s must be a whole number from %lld to %lld, not '%.60s'", what, (long long)low, (long long)high,
                 text);
     return v;

@@ -1,6 +1,7 @@
 #include <jansson.h>
 #include <string.h>
 
+#include "runtime/base/plural.h"
 #include "sim/place/options.h"
 
 static void print_nodes(FILE *f, const struct options *o, const struct job *j)
@@ -23,14 +24,17 @@ static void print_text(FILE *f, const struct options *o, const struct job *j, co
 {
     const struct spare_layout *l = &o->setup.layout;
     const struct grid *g = &o->setup.grid;
+    int32_t spares = spare_count(l, g), collisions = load_collisions(&j->load);
     char layout[32], grid[96], slots[96];
-    fprintf(f, "grid       %s, %d nodes\n", grid_format(g, grid, sizeof grid), g->nodes);
-    fprintf(f, "spares     %s: %d nodes, %.3f %% (formula R %.3f %%)\n", spare_format(l, layout, sizeof layout),
-            spare_count(l, g), 100.0 * spare_count(l, g) / g->nodes, 100 * spare_share(l, g->nodes));
+    fprintf(f, "grid       %s, %d %s\n", grid_format(g, grid, sizeof grid), g->nodes,
+            plural(g->nodes, "node", "nodes"));
+    fprintf(f, "spares     %s: %d %s, %.3f %% (formula R %.3f %%)\n", spare_format(l, layout, sizeof layout), spares,
+            plural(spares, "node", "nodes"), 100.0 * spares / g->nodes, 100 * spare_share(l, g->nodes));
     fprintf(f, "slots      %s, %d\n", grid_format(&j->place.slot_grid, slots, sizeof slots), j->place.slots);
     if (o->ndead)
-        fprintf(f, "at launch  %d dead, %d spares left, %d slots without a node, %d collisions\n", j->place.ndead,
-                j->place.nfree, j->place.homeless, load_collisions(&j->load));
+        fprintf(f, "at launch  %d dead, %d %s left, %d %s without a node, %d %s\n", j->place.ndead, j->place.nfree,
+                plural(j->place.nfree, "spare", "spares"), j->place.homeless,
+                plural(j->place.homeless, "slot", "slots"), collisions, plural(collisions, "collision", "collisions"));
     if (!o->no_draw && g->size[0] <= 120)
         draw_plane(f, j, at);
 }

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "runtime/base/clock.h"
+#include "runtime/base/plural.h"
 #include "sim/place/anneal.h"
 #include "sim/place/options.h"
 
@@ -23,7 +24,8 @@ static void let_die(const struct options *o, struct job *j)
     for (int32_t r = 0; r < j->place.slots; r++)
         left += j->place.slot_at[j->place.home[r]] != PLACE_DEAD;
     if (o->failures > left)
-        cli_die("--failures %d: only %d nodes that had a slot are alive", o->failures, left);
+        cli_die("--failures %d: only %d %s alive", o->failures, left,
+                plural(left, "node that had a slot is", "nodes that had a slot are"));
     for (int32_t i = 0; i < o->failures;) {
         int32_t node = j->place.home[rng_below(&rng, (uint64_t)j->place.slots)];
         if (j->place.slot_at[node] == PLACE_DEAD)
@@ -98,10 +100,10 @@ static void print(FILE *f, const struct options *o, const struct anneal *a, int3
         fputc('\n', f);
         json_decref(doc);
     } else
-        fprintf(f,
-                "%d dead nodes; collisions %d with %s, %d found in %" PRId64
-                " steps, %d at least for any map; %d slots off their first nodes\n",
-                p->ndead, start, o->setup.method, a->found, a->step, a->bound, displaced);
+        fprintf(f, "%d dead %s; collisions %d with %s, %d found in %" PRId64 " %s, %d at least for any map; %d %s\n",
+                p->ndead, plural(p->ndead, "node", "nodes"), start, o->setup.method, a->found, a->step,
+                plural(a->step, "step", "steps"), a->bound, displaced,
+                plural(displaced, "slot off its first node", "slots off their first nodes"));
 }
 
 int cmd_optimise(int argc, char **argv)

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "runtime/base/plural.h"
 #include "sim/place/options.h"
 #include "sim/place/worst.h"
 
@@ -27,8 +28,8 @@ static json_t *sample_json(const struct sample_config *c, const struct sample_re
 
 static void print_text(FILE *f, const struct sample_config *c, const struct sample_result *r)
 {
-    fprintf(f, "%s: %" PRId64 " of %" PRId64 " sequences of up to %d failures\n", c->setup.method, r->done,
-            r->sequences, r->failures);
+    fprintf(f, "%s: %" PRId64 " of %" PRId64 " %s of up to %d %s\n", c->setup.method, r->done, r->sequences,
+            plural(r->sequences, "sequence", "sequences"), r->failures, plural(r->failures, "failure", "failures"));
     fputs("failures      cases  worst    mean  best   moves\n", f);
     for (int64_t i = 0, shown = 0; i <= r->failures; i++) {
         const struct sample_row *w = &r->row[i];
@@ -113,8 +114,9 @@ static void check_states(const struct options *o)
 /* What there is to say about a search, on standard error. */
 static void tell_worst(const struct options *o, const struct worst_config *c, const struct worst_result *r)
 {
-    fprintf(stderr, "%s: %" PRId64 " maps looked at, of %.3g sequences; %" PRId64 " ended early%s\n", c->setup.method,
-            r->maps, r->sequences, r->cannot, r->interrupted ? "; interrupted, the numbers are lower bounds" : "");
+    fprintf(stderr, "%s: %" PRId64 " %s looked at, of %.3g sequences; %" PRId64 " ended early%s\n", c->setup.method,
+            r->maps, plural(r->maps, "map", "maps"), r->sequences, r->cannot,
+            r->interrupted ? "; interrupted, the numbers are lower bounds" : "");
     if (r->full)
         fprintf(stderr, "%s: not all maps met could be kept (--memory %" PRId64 "), some were followed again%s\n",
                 c->setup.method, o->memory, r->interrupted ? "" : "; the result is whole");
@@ -213,8 +215,9 @@ static int run_sample(struct options *o)
             print_text(out.f, &c, &r);
         if (o->links)
             out_links(links.f, &r);
-        fprintf(stderr, "%s: %" PRId64 " cases in %.1f s, %.0f cases per second%s\n", c.setup.method, r.cases,
-                r.seconds, (double)r.cases / r.seconds, r.interrupted ? "; interrupted" : "");
+        fprintf(stderr, "%s: %" PRId64 " %s in %.1f s, %.0f cases per second%s\n", c.setup.method, r.cases,
+                plural(r.cases, "case", "cases"), r.seconds, (double)r.cases / r.seconds,
+                r.interrupted ? "; interrupted" : "");
         interrupted = r.interrupted;
         resumable = !r.unsaved;
         if (r.unsaved)

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "runtime/base/plural.h"
 #include "runtime/topo/lines.h"
 #include "sim/place/options.h"
 
@@ -80,16 +81,18 @@ static void as_text(FILE *f, const struct job *j, int32_t node, enum place_resul
     const struct grid *g = &j->place.grid;
     fprintf(f, "node %s: %s", node_text(g, node, a, sizeof a), result_name(got));
     if (got == PLACE_MOVED) {
-        fprintf(f, " by %s, %d move%s", step_name(j, step, sizeof step), j->plan.count, j->plan.count == 1 ? "" : "s");
+        fprintf(f, " by %s, %d %s", step_name(j, step, sizeof step), j->plan.count,
+                plural(j->plan.count, "move", "moves"));
         for (int32_t i = 0; i < j->plan.count && i < 4; i++)
             fprintf(f, "%s slot %d %s->%s", i ? ";" : ":", j->plan.moves[i].slot,
                     node_text(g, j->plan.moves[i].from, a, sizeof a), node_text(g, j->plan.moves[i].to, b, sizeof b));
         if (j->plan.count > 4)
             fputs("; ...", f);
-        fprintf(f, "\n  %d line%s side by side, the longest of %d", c->lines, c->lines == 1 ? "" : "s", c->longest);
+        fprintf(f, "\n  %d %s side by side, the longest of %d", c->lines, plural(c->lines, "line", "lines"),
+                c->longest);
         if (bytes)
-            fprintf(f, "; %lld bytes, one by one %lld, pipelined %lld", (long long)c->bytes, (long long)c->one_by_one,
-                    (long long)c->pipelined);
+            fprintf(f, "; %lld %s, one by one %lld, pipelined %lld", (long long)c->bytes,
+                    plural(c->bytes, "byte", "bytes"), (long long)c->one_by_one, (long long)c->pipelined);
         if (j->plan.bounded)
             fputs("; the bound on moves left out what has more", f);
     }

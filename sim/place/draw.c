@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/base/number.h"
 #include "sim/place/options.h"
 
 void draw_plane_parse(const struct options *o, const char *text, int at[GRID_MAX_DIMS])
@@ -15,7 +16,8 @@ void draw_plane_parse(const struct options *o, const char *text, int at[GRID_MAX
         static const char letters[] = "xyzuvw";
         const char *l = strchr(letters, *t);
         int dim = l ? (int)(l - letters) : *t - '0', v = 0, used = 0;
-        if (sscanf(t + 1, "=%9d%n", &v, &used) != 1 || dim < 2 || dim >= g->ndims || v < 0 || v >= g->size[dim])
+        if (!number_none_is_odd(t) || sscanf(t + 1, "=%9d%n", &v, &used) != 1 || dim < 2 || dim >= g->ndims || v < 0 ||
+            v >= g->size[dim])
             cli_die("--plane is written like z=3, with dimensions and coordinates of the grid, not '%s'", text);
         at[dim] = v;
         t += 1 + used;

@@ -1,5 +1,8 @@
 #include "sim/place/options.h"
 
+#include "runtime/base/number.h"
+#include "runtime/base/plural.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,8 +54,8 @@ enum { NO_LETTER = 256 }; /* added to a key: only long names are offered */
 static void read_share(struct options *o, const char *arg)
 {
     int used = 0;
-    if (sscanf(arg, "%lf-%lf%n", &o->low, &o->high, &used) != 2 || arg[used] || !(o->low > 0) || !(o->high < 100) ||
-        o->low > o->high)
+    if (!number_none_is_odd(arg) || sscanf(arg, "%lf-%lf%n", &o->low, &o->high, &used) != 2 || arg[used] ||
+        !(o->low > 0) || !(o->high < 100) || o->low > o->high)
         cli_die("--share is written like 2-5 (percent), not '%s'", arg);
     o->low /= 100;
     o->high /= 100;
@@ -334,7 +337,7 @@ void options_setup(struct options *o)
     strcpy(s->method, o->method[0]);
     if (o->tree) {
         int down, spines, used = 0;
-        if (sscanf(o->tree, "%9d,%9d%n", &down, &spines, &used) != 2 || o->tree[used] ||
+        if (!number_none_is_odd(o->tree) || sscanf(o->tree, "%9d,%9d%n", &down, &spines, &used) != 2 || o->tree[used] ||
             !fattree_init(&s->net.tree, s->grid.nodes, down, spines))
             cli_die("--fattree is written like 16,16 (nodes per edge switch, spines), not '%s'", o->tree);
     }
@@ -346,7 +349,7 @@ int32_t options_node(const struct options *o, const char *text)
 {
     const struct grid *g = &o->setup.grid;
     int c[GRID_MAX_DIMS], n = 0;
-    const char *t = text;
+    const char *t = number_none_is_odd(text) ? text : "";
     for (;; t++) {
         char *end;
         errno = 0;
@@ -366,7 +369,7 @@ int32_t options_node(const struct options *o, const char *text)
         return c[0];
     }
     if (n != g->ndims)
-        cli_die("node %s needs %d coordinates", text, g->ndims);
+        cli_die("node %s needs %d %s", text, g->ndims, plural(g->ndims, "coordinate", "coordinates"));
     for (int d = 0; d < n; d++)
         if (c[d] >= g->size[d])
             cli_die("node %s is outside the grid", text);

@@ -2,6 +2,7 @@
 #include "sim/route/heat.h"
 #include "sim/route/options.h"
 
+#include "runtime/base/plural.h"
 #include "runtime/base/user_file.h"
 
 #include <inttypes.h>
@@ -42,7 +43,8 @@ static void load_failures(const struct options *o, struct batch_cell *c, struct 
     if (o->trace_file) {
         load_trace(o, trace, o->trace_file);
         if (trace->bad)
-            fprintf(stderr, "keel-route: %s: %zu malformed rows left out\n", o->trace_file, trace->bad);
+            fprintf(stderr, "keel-route: %s: %zu malformed %s left out\n", o->trace_file, trace->bad,
+                    plural((long long)trace->bad, "row", "rows"));
         c->trace = trace;
     } else if (o->profile) {
         struct rng rng;
@@ -242,7 +244,9 @@ static void print_text(const struct options *o, const struct batch *b)
            fabric_format(&o->fabric, net, sizeof net), sim_pattern_name(o->config.pattern), method_name(o),
            o->config.rate_gbps, (double)o->config.time_ns / 1e6, o->seed);
     for (int cell = 0; cell < b->ncells; cell++) {
-        printf("%s (%d repetitions, mean and 95 %% confidence)\n", b->cell[cell].series, batch_runs(b, cell));
+        int runs = batch_runs(b, cell);
+        printf("%s (%d %s, mean and 95 %% confidence)\n", b->cell[cell].series, runs,
+               plural(runs, "repetition", "repetitions"));
         print_line(b, cell, "latency", get_latency_ns, 1e-3, "us");
         print_line(b, cell, "latency, 99th percentile", get_p99_ns, 1e-3, "us");
         print_line(b, cell, "hops", get_hops, 1, "");
@@ -320,8 +324,9 @@ static int simulate(struct options *o, const struct flow_plan *best)
         cli_die("%s", wrong);
     (o->output == OUTPUT_CSV ? (void)print_csv(&b) : o->output == OUTPUT_JSON ? print_json(o, &b) : print_text(o, &b));
     bool interrupted = b.finished < b.ncells * b.reps, measured = has_measured(&b);
-    fprintf(stderr, "%s%d runs, %" PRIu64 " events, %.3g million events per second and thread, %.1f s\n",
-            interrupted ? "interrupted: " : "", b.finished, b.events,
+    fprintf(stderr, "%s%d %s, %" PRIu64 " %s, %.3g million events per second and thread, %.1f s\n",
+            interrupted ? "interrupted: " : "", b.finished, plural(b.finished, "run", "runs"), b.events,
+            plural((long long)b.events, "event", "events"),
             b.cpu_seconds > 0 ? (double)b.events / b.cpu_seconds / 1e6 : 0, b.wall_seconds);
     if ((o->heat || o->heat_image) && !interrupted)
         print_heat(o, &cell[b.ncells - 1]);
@@ -386,7 +391,8 @@ int command_trace(struct options *o)
     } else if (o->output == OUTPUT_CSV) {
         trace_write(&t, stdout);
     } else {
-        printf("%s: %zu rows, %zu malformed and left out, %zu failures kept\n", o->name, t.rows, t.bad, t.n);
+        printf("%s: %zu %s, %zu malformed and left out, %zu %s kept\n", o->name, t.rows,
+               plural((long long)t.rows, "row", "rows"), t.bad, t.n, plural((long long)t.n, "failure", "failures"));
         bool repaired = s.mean_repair_h > 0;
         printf("  over %.0f h, at most %zu at once", s.span_h, s.overlap);
         if (repaired)

@@ -358,6 +358,38 @@ def test_keelrun_copies_at_is_half_or_next():
         refused(["--copies-at", "next", option, "x"], "--copies-at next cannot be used with %s: the next node may be in the same rack" % option)
 
 
+def test_keelrun_numbers_are_digits_alone():
+    for option in "--nodes", "--spares", "--ppn", "--room", "--moves", "--timeout", "--start-timeout", "--fan-out":
+        for text in " 4", "+4", "4 ", "\t4", "0x4", "4.0", "":
+            code, out, err = run(["-n", "4", option, text, "echo", "ran"])
+            assert code == 2 and out == "" and len(err.splitlines()) == 1, (option, text, code, out, err)
+            assert err.startswith("keelrun: %s: %s is not a number from " % (option, text.replace("\t", "\\t"))), err
+    for option in "--silence", "--stopped":
+        for text in " 4s", "+4s", "+4", "0x4":
+            code, out, err = run(["-n", "4", option, text, "echo", "ran"])
+            assert code == 2 and out == "" and len(err.splitlines()) == 1, (option, text, code, out, err)
+
+
+def test_keelrun_counts_of_one_are_of_one():
+    refused(["-n", "1", "--nodes", "2"], "1 rank on 2 nodes: every node needs at least one rank")
+    refused(["-n", "3", "--ppn", "3", "--nodes", "2"], "3 ranks with 3 on each node need 1 node, not 2")
+    code, _, err = run(["-n", "4", "--hosts", "127.0.1.2", "--spares", "1", "true"])
+    assert (code, err) == (2, "keelrun: 1 host is too few for 1 spare and a node\n"), (code, err)
+    refused_on_grid(["--grid", "3x3", "--spare-alloc", "2D(0,1)", "-n", "9", "--nodes", "9", "--dead", "0"],
+                    "the grid 3x3 with 1 dead node has 8 that live, and 9 are to compute")
+
+
+def test_all_show_what_is_wrong_in_one_line():
+    for program, words, line in (
+            ("keelrun", ["-n", "4", "--on-failure", "a\nb", "true"], "keelrun: --on-failure: a\\nb is not known"),
+            ("keelrun", ["-n", "4", "--hostfile", "/no\nsuch", "true"], "keelrun: cannot open /no\\nsuch: No such file or directory"),
+            ("keelrun", ["-n", "\ufeff4", "true"], "keelrun: -n: \\ufeff4 is not a number from 1 to 1048576"),
+            ("keelrun", ["--a\x1b[2J\rb"], "keelrun: --a\\x1b[2J\\rb is not an option, or its value is missing; see keelrun --help"),
+            ("keelctl", ["status", "--host", "-a\nb"], "keelctl: --host: -a\\nb is not a host")):
+        done = subprocess.run([PROGRAMS[program], *words], capture_output=True, text=True, timeout=HANG_S)
+        assert (done.returncode, done.stdout, done.stderr) == (2, "", line + "\n"), (program, words, done)
+
+
 GRID = ["-n", "9", "--grid", "4x4"]
 
 
@@ -410,6 +442,7 @@ def test_keelrun_torus_names_dimensions():
     assert on_grid(["--torus", "y"])[0]["nodes"] == "4x4t" and on_grid(["--torus", "yx"])[0]["nodes"] == "4tx4t"
     assert on_grid(["--grid", "4tx4", "--torus", "y"])[0]["nodes"] == "4tx4t"
     refused_on_grid(["--torus", "xz"], "--torus xz: z is no dimension of the grid 4x4, which has xy")
+    refused_on_grid(["--torus", "xyx"], "--torus xyx names x twice")
     refused_on_grid(["--torus", ""], "--torus: no dimension is named, as in --torus xy")
     refused(["--torus", "x"], "--torus is of use only with --grid")
 

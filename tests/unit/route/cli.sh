@@ -48,6 +48,12 @@ refused simulate --method $'a\nb' # one line, whatever is given
 refused trace $'no\nfile'
 refused simulate --reps 0
 refused simulate --seed x
+for odd in ' 1' +1 0x1 $'1\n' inf; do # what the C library takes for a number, and nobody means
+    refused simulate --load "$odd"
+    refused simulate --seed "$odd"
+    refused simulate --topology "tree:$odd,2"
+done
+"$route" simulate --seed $'\n1' 2>&1 | grep -qF "not '\n1'" || fail "an end of line is not shown"
 refused simulate --trace "$dir/bad.csv" --topology 4tx4t --time 1 --reps 1
 refused simulate --trace "$dir/empty.csv"
 refused simulate --trace "$dir/none.csv"

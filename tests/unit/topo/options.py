@@ -71,6 +71,12 @@ def allocate(tmp):
         expect("--share " + grid, 0.02 <= data("allocate", "--grid", grid, "--share", "2-5")["share"] <= 0.05)
     expect("--share that there is not", "33.3 %" in refused("allocate", "--grid", "3x3", "--share", "2-5"))
     refused(*base, "--spares", "2D(1,1)", "--share", "2-50")
+    for odd in " 1", "+1", "\n1":
+        for words in (("--spares", "2D(%s,1)" % odd), ("--share", odd + "-50"), ("--slots", odd), ("--dead", odd),
+                      ("--dead", "0", "--method", "repair(%s)" % odd), ("--plane", "z=" + odd), ("--pattern", odd)):
+            told = refused(*base, *words)
+            expect("%s is shown: %r" % (words, told), odd.replace("\n", "\\n") in told or words[0] == "--plane")
+    expect("a count of one", "1 node\n" in output("allocate", "--grid", "1x1", "--spares", "2D(0,1)"))
     expect("--json", data(*base)["map"][5] == 6)
     nodes = rows(output(*base, "--csv"))
     expect("--csv", len(nodes) == 30 and nodes[5]["role"] == "spare" and nodes[0]["role"] == "slot")
