@@ -29,7 +29,8 @@ extern "C" {
  *           standard error; KEEL_ERR_STATE at the second call, KEEL_ERR_AGENT_GONE;
  *           KEEL_ERR_SYSTEM with a line on standard error: the system refuses what it takes, such as descriptors
  *           (`ulimit -n`);
- *           KEEL_ERR_NOMEM, also with a line: no memory, or no address space (`ulimit -v`). */
+ *           KEEL_ERR_NOMEM, also with a line: no memory, or no address space (`ulimit -v`). Where libfabric lacked it
+ *           and says only that there is no network it is KEEL_ERR_SYSTEM. */
 KEEL_MUST_CHECK keel_status keel_init(void);
 
 /* How processes that keelrun did not start tell each other where they are: any launcher's or library's way. */

@@ -37,16 +37,26 @@ static void complain(const struct tp_config *config, const char *host, int rc)
            hint);
 }
 
-static struct fi_info *find_provider(const struct tp_config *config, const char *host)
+/* What libfabric says of no memory is what the caller hears; all else is a refusal of the system's. */
+static keel_status refused(int rc)
+{
+    return rc == -FI_ENOMEM ? KEEL_ERR_NOMEM : KEEL_ERR_SYSTEM;
+}
+
+/* Without, a line has said what is missing. */
+static keel_status find_provider(const struct tp_config *config, const char *host, struct fi_info **out)
 {
     const char *provider = config->provider;
+    *out = NULL;
     if (is_rdma(provider))
         rdma_prepare_library();
     if (!ofi_init(is_rdma(provider)))
-        return NULL; /* which has been said */
+        return KEEL_ERR_SYSTEM;
     struct fi_info *hints = fabric_calls.dupinfo(NULL), *info = NULL;
-    if (!hints)
-        return NULL;
+    if (!hints) {
+        complain(config, host, -FI_ENOMEM);
+        return KEEL_ERR_NOMEM;
+    }
     hints->caps = FI_MSG | FI_RMA;
     hints->mode = FI_CONTEXT | FI_CONTEXT2;
     hints->ep_attr->type = FI_EP_MSG;
@@ -60,26 +70,29 @@ static struct fi_info *find_provider(const struct tp_config *config, const char 
     int rc = fabric_find(host, hints, &info);
     fabric_calls.freeinfo(hints);
     if (rc == 0 && strcmp(info->fabric_attr->prov_name, provider) == 0 && info->src_addr &&
-        info->src_addrlen <= sizeof(struct sockaddr_in6))
-        return info;
+        info->src_addrlen <= sizeof(struct sockaddr_in6)) {
+        *out = info;
+        return KEEL_OK;
+    }
     complain(config, host, rc ? rc : -FI_ENODATA);
     fabric_calls.freeinfo(info);
-    return NULL;
+    return refused(rc);
 }
 
 /* A device is one rail: its memory is registered with it, and its connections are those of one address. */
-static bool find_rails(struct ofi_tp *tp, const struct tp_config *config)
+static keel_status find_rails(struct ofi_tp *tp, const struct tp_config *config)
 {
     int rails = tp->rdma ? 1 : tp_config_rails(config);
     for (int i = 0; i < rails; i++) {
-        struct fi_info *info = find_provider(config, i ? config->more[i - 1] : config->host);
+        struct fi_info *info;
+        keel_status status = find_provider(config, i ? config->more[i - 1] : config->host, &info);
         tp->rail[i] = (struct ofi_rail){.info = info, .listen_fd = -1};
-        if (!info)
-            return false; /* which has been said */
+        if (status != KEEL_OK)
+            return status;
         tp->rails++;
     }
     tp->info = tp->rail[0].info;
-    return true;
+    return KEEL_OK;
 }
 
 static int open_queues(struct ofi_tp *tp)
@@ -192,15 +205,18 @@ static keel_status ofi_open(const struct tp_config *config, struct tp **out)
                      : config->recv_depth > 0 ? config->recv_depth
                                               : OFI_RECV_DEPTH;
     tp->rbuf_bytes = tp->rdma ? RDMA_FRAME : TP_BULK_MAX;
-    bool found = find_rails(tp, config);
-    int rc = found ? open_queues(tp) : 0;
-    if (!rc && found && tp->rdma)
+    keel_status status = find_rails(tp, config);
+    int rc = status == KEEL_OK ? open_queues(tp) : 0;
+    if (!rc && status == KEEL_OK && tp->rdma)
         rc = rdma_open(tp, config->connections);
-    if (rc)
+    if (rc) {
         complain(config, config->host, rc);
-    if (!found || rc) {
+        refusal_keep(-rc);
+        status = refused(rc);
+    }
+    if (status != KEEL_OK) {
         ofi_close(&tp->base);
-        return rc ? refusal_note(-rc) : KEEL_ERR_SYSTEM;
+        return status;
     }
     tp->inject_max = tp->info->tx_attr->inject_size;
     if (tp->inject_max > OFI_INJECT_MAX)

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <rdma/fi_errno.h>
 #include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -15,6 +16,7 @@
 
 #include "runtime/net/ofi/fabric.h"
 #include "runtime/net/ofi/ofi_init.h"
+#include "runtime/net/transport.h"
 
 static long long bytes_read(void)
 {
@@ -74,9 +76,68 @@ static void test_ofi_init_frees_no_settings_where_there_are_none(void **state)
     assert_int_equal(status, 0);
 }
 
+static int fabric_without_memory(struct fi_fabric_attr *attr, struct fid_fabric **fabric, void *context)
+{
+    (void)attr;
+    (void)fabric;
+    (void)context;
+    return -FI_ENOMEM;
+}
+
+static int none_without_memory(uint32_t version, const char *node, const char *service, uint64_t flags,
+                               const struct fi_info *hints, struct fi_info **info)
+{
+    (void)version;
+    (void)node;
+    (void)service;
+    (void)flags;
+    (void)hints;
+    *info = NULL;
+    return -FI_ENOMEM;
+}
+
+static struct fi_info *no_copy(const struct fi_info *info)
+{
+    (void)info;
+    return NULL;
+}
+
+/* What tp_open says where libfabric has no memory in its n-th call of those that say so; in a process of its own, as
+ * the table of calls is the process's. */
+static int opened_where(int n)
+{
+    const struct tp_config config = {.host = "127.0.0.1", .provider = "tcp"};
+    struct tp *tp;
+    int status = -1;
+    pid_t child = fork();
+    if (child == 0) {
+        if (!fabric_load())
+            _exit(100);
+        if (n == 0)
+            fabric_calls.dupinfo = no_copy;
+        else if (n == 1)
+            fabric_calls.getinfo = none_without_memory;
+        else if (n == 2)
+            fabric_calls.fabric = fabric_without_memory;
+        _exit(-tp_ofi.open(&config, &tp));
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    return -WEXITSTATUS(status);
+}
+
+static void test_ofi_open_without_memory_says_so(void **state)
+{
+    (void)state;
+    for (int n = 0; n < 3; n++)
+        assert_int_equal(opened_where(n), KEEL_ERR_NOMEM);
+    assert_int_equal(opened_where(3), KEEL_OK);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_ofi_init_frees_no_settings_where_there_are_none),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_ofi_open_without_memory_says_so),
+                                       cmocka_unit_test(test_ofi_init_frees_no_settings_where_there_are_none),
                                        cmocka_unit_test(test_ofi_init_reads_little_and_restricts_nobody_else)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
