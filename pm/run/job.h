@@ -136,6 +136,8 @@ void job_greet(struct job *j, int node);
 
 /* job_signals.c; one job at a time */
 void job_signals_begin(struct job *j);
+/* From now on the job does not need keelrun. */
+void job_signals_runs(void);
 /* From here on those that end are the system's. */
 void job_signals_end(void);
 #endif

@@ -4,7 +4,7 @@
  *   forward   USR1, USR2, ALRM ...     each rank gets it: batch systems warn by them
  *   stop      TSTP                     ranks are stopped, agents are not; then keelrun is
  *   go on     CONT                     ranks go on
- *   crash     SEGV, ABRT ...           keelrun's own end, with a line: the job goes on without it
+ *   crash     SEGV, ABRT ...           keelrun's own end, with a line: the job goes on without it, if it runs
  *
  * PIPE and XFSZ are ignored (main), what they say comes by write. WINCH says nothing to ranks, which have no terminal.
  * TTIN and TTOU stop keelrun alone, as any program. */
@@ -30,8 +30,9 @@ static struct {
     uv_signal_t watched[WATCHED_MAX];
     int count;
     uv_timer_t stopping;
-    int looks; /* of stopping */
-    char last_words[200];
+    int looks;            /* of stopping */
+    char last_words[200]; /* of a job that runs */
+    volatile sig_atomic_t runs;
 } here;
 
 static bool has_default(int signal_number)
@@ -95,7 +96,9 @@ static void on_continue(uv_signal_t *handle, int signal_number)
 
 static void on_crash(int signal_number)
 {
-    ssize_t rc = write(STDERR_FILENO, here.last_words, strlen(here.last_words));
+    static const char early[] = "keelrun: killed by a signal of its own before the job ran; what it has started ends\n";
+    const char *words = here.runs ? here.last_words : early;
+    ssize_t rc = write(STDERR_FILENO, words, strlen(words));
     (void)rc;
     raise(signal_number); /* the default, for the handler is gone */
 }
@@ -106,9 +109,15 @@ static void watch_crashes(const struct job *j)
     snprintf(here.last_words, sizeof here.last_words,
              "keelrun: killed by a signal of its own; the job goes on without it: keelctl attach %016llx\n",
              (unsigned long long)j->id);
+    here.runs = false;
     for (int i = 0; i < COUNT(crashes); i++)
         if (has_default(crashes[i])) /* else a sanitizer's */
             sigaction(crashes[i], &last, NULL);
+}
+
+void job_signals_runs(void)
+{
+    here.runs = true;
 }
 
 /* ---- */

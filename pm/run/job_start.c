@@ -118,6 +118,7 @@ static void run_now(struct job *j)
     news_started(&j->news, clock_now_ns());
     job_waits_begin(j);
     uv_timer_stop(&j->deadline);
+    job_signals_runs();
     job_send_all_json(j, MSG_START, json_pack("{s:o, s:o}", "blobs", blobs, "peers", peers));
     char id[17];
     snprintf(id, sizeof id, "%016llx", (unsigned long long)j->id);
