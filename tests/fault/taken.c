@@ -6,20 +6,21 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "../lib/expect.h"
 
 enum { WORDS = 2 * 1024 * 1024, STORES = 1000, DIES = 1 };
 static int me, n;
-static keel_segment *told, *seen, *places;
+static keel_segment *told, *seen, *places, *bare;
 
-static keel_segment *allocate(void)
+static keel_segment *allocate(keel_redundancy redundancy)
 {
     keel_segment *s;
     size_t *bytes = calloc((size_t)n, sizeof *bytes);
     bytes[DIES] = sizeof(int64_t) * WORDS;
-    CHECK(keel_segment_alloc_parts(bytes, KEEL_REDUNDANCY_SHADOW, &s));
+    CHECK(keel_segment_alloc_parts(bytes, redundancy, &s));
     free(bytes);
     return s;
 }
@@ -31,6 +32,8 @@ static void fill(void)
         word[i] = i + 1;
     CHECK(keel_put(told, DIES, 0, word, sizeof *word * WORDS));
     CHECK(keel_put(seen, DIES, 0, word, sizeof *word * WORDS));
+    CHECK(keel_put(bare, DIES, 0, word, sizeof *word * WORDS));
+    EXPECT(*(int64_t *)keel_address(bare, me) == 1);
     free(word);
 }
 
@@ -57,6 +60,26 @@ static void look(keel_segment *s)
     const int64_t *word = keel_address(s, me);
     for (int64_t i = 0; i < WORDS; i++)
         EXPECT(word[i] == i + 1);
+}
+
+/* What nobody has a copy of is nowhere: there is an error for who asks, and a plain load, here a child's, is its
+ * end. */
+static void look_at_what_is_lost(void)
+{
+    const volatile int64_t *word = keel_address(bare, me);
+    int64_t first;
+    int status = 0;
+    EXPECT(word);
+    EXPECT(keel_get(bare, me, 0, &first, sizeof first) == KEEL_ERR_DATA_LOST);
+    EXPECT(keel_get(bare, me, sizeof first * (WORDS - 1), &first, sizeof first) == KEEL_ERR_DATA_LOST);
+    for (int k = 0; k < 2; k++) {
+        pid_t child = fork();
+        if (child == 0) {
+            first = word[k * (WORDS - 1)];
+            _exit(0);
+        }
+        EXPECT(waitpid(child, &status, 0) == child && WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV);
+    }
 }
 
 /* At the end of the part, where the last block comes. */
@@ -87,14 +110,16 @@ int main(void)
     CHECK(keel_init());
     me = keel_rank();
     n = keel_size();
-    told = allocate();
-    seen = allocate();
+    told = allocate(KEEL_REDUNDANCY_SHADOW);
+    seen = allocate(KEEL_REDUNDANCY_SHADOW);
+    bare = allocate(KEEL_REDUNDANCY_NONE);
     CHECK(keel_segment_track(seen));
     CHECK(keel_segment_alloc(2 * sizeof(void *), KEEL_REDUNDANCY_SHADOW, &places));
     if (keel_restarted()) {
         check_places();
         look(told);
         look(seen);
+        look_at_what_is_lost();
         store();
         CHECK(keel_resume(&done));
         EXPECT(done == 1);
