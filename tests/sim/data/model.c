@@ -161,7 +161,7 @@ void model_commit(struct world *w, struct node *n, const struct command *c)
 
 void model_settled(struct world *w, struct node *n, uint64_t epoch)
 {
-    (void)n;
+    slides_settled(w, n);
     for (int g = 0; g < w->setup.nodes * CLASSES; g++)
         if (w->model->losing[g] <= epoch)
             w->model->losing[g] = 0;

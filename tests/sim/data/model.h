@@ -129,7 +129,7 @@ struct planned {
     bool made, refused;   /* what first processes were told of its allocation */
 };
 
-enum stage_kind { STAGE_BARRIER, STAGE_BCAST, STAGE_SUM, STAGE_RESET, STAGE_FLUSH };
+enum stage_kind { STAGE_BARRIER, STAGE_BCAST, STAGE_SUM, STAGE_RESET, STAGE_FLUSH, STAGE_KEEP, STAGE_BACK };
 struct stage {
     enum stage_kind kind;
     int pool;   /* of the plan */

@@ -10,7 +10,7 @@
 #include "runtime/net/transport.h"
 #include "tests/sim/data/sched.h"
 
-enum { HOSTS_MAX = 16 };
+enum { HOSTS_MAX = 20 };
 
 struct sim_tp;
 

@@ -188,6 +188,9 @@ void program_plan(struct world *w)
         unsigned kind = (unsigned)sched_below(r, 10);
         m->stage[k].kind = kind < 7 ? STAGE_BARRIER : kind < 8 ? STAGE_BCAST : STAGE_SUM;
     }
+    for (int k = 0; w->setup.keeps && k < m->stages; k++)
+        if (sched_chance(r, 0.6))
+            m->stage[k].kind = sched_chance(r, 0.15) ? STAGE_BACK : STAGE_KEEP;
     int segments = (int)sched_between(r, 1, 3);
     for (int i = 0; i < segments; i++)
         plan_segment(w, 0);
@@ -208,6 +211,11 @@ void program_plan(struct world *w)
             m->stage[k].kind = STAGE_FLUSH;
             m->stage[k].chain = m->stage[k - 1].chain = false;
         }
+    for (int i = 0; w->setup.keeps && i < m->segments;
+         i++) { /* a version begins where nothing is to be made any more */
+        m->planned[i].alloc_at = 0;
+        m->planned[i].free_at = -1;
+    }
     for (int k = 0; k + 1 < m->stages; k++)
         if (sched_chance(r, 0.15))
             m->stage[k].gate = ++m->gates;

@@ -213,6 +213,12 @@ static bool collective(struct program *p, const struct stage *stage)
         if (status == KEEL_OK && (out[2] != 2 * out[0] || out[0] < 1 || out[0] > w->setup.ranks))
             world_fail(w, "rank %d: a sum over all is %g %g %g", p->r->rank, out[0], out[1], out[2]);
         break;
+    case STAGE_KEEP:
+        status = program_commits(p, 1 + (uint64_t)(stage - w->model->stage));
+        break;
+    case STAGE_BACK:
+        status = program_rolls_back(p);
+        break;
     case STAGE_RESET:
         status = taskpool_reset(c, p->pool[stage->pool]);
         break;
@@ -283,7 +289,7 @@ static bool one_stage(struct program *p, int k)
     const struct stage *stage = &w->model->stage[k];
     struct client *c = &p->r->client;
     uint64_t all = c->timeout_ns;
-    if (!program_change_segments(p, k))
+    if (!(k == 0 && p->kept_memory) && !program_change_segments(p, k))
         return false;
     bool flushes = flushes_next(w->model, stage);
     int actions = (int)sched_below(&w->sched, 2 * (uint64_t)w->setup.actions + 1);
@@ -300,6 +306,8 @@ static bool one_stage(struct program *p, int k)
         if (i == exit_at) /* what is under way stays where it is */
             runner_exit(p->r, 0);
         program_action(p);
+        if (p->kept_memory && !p->over && sched_chance(&w->sched, 0.1))
+            program_reads_kept(p);
     }
     while (program_give_back(p))
         ; /* nobody waits for what this thread keeps */
@@ -411,6 +419,9 @@ void program_run(struct runner *r)
         ok = program_change_segments(p, k);
     FAULT_POINT("rank.resuming");
     r->client.resumed = true;
+    if (w->setup.keeps && ok)
+        ok = (first > 0 || program_change_segments(p, 0)) && program_keeps(p);
+    first = (int)r->client.collectives; /* it may have ended a commit */
     if (first > 0 && first <= m->stages && ok)
         wait_at_gate(p, m->stage[first - 1].gate);
     if (first > 0 && ok && w->setup.signals && !(first < m->stages && m->stage[first].kind == STAGE_FLUSH))

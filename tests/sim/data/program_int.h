@@ -21,6 +21,8 @@ struct outstanding {
     uint8_t bytes[];
 };
 
+struct kept;
+
 struct program {
     struct runner *r;
     struct world *w;
@@ -39,9 +41,10 @@ struct program {
     int mutexes_at; /* of the plan */
     struct outstanding *out;
     int outstanding, outstanding_max;
-    struct lock *kept; /* a mutex that any thread of the rank gives back */
-    bool over;         /* the job is lost for this process */
-    int first;         /* stage of this process */
+    struct kept *kept_memory; /* NULL: it keeps nothing */
+    struct lock *kept;        /* a mutex that any thread of the rank gives back */
+    bool over;                /* the job is lost for this process */
+    int first;                /* stage of this process */
 };
 
 /* program_out.c. Around each call: its time is limited, or not, and a status may be the end. */
@@ -99,6 +102,12 @@ bool program_tasks(struct program *p);
 
 /* program_segments.c. What is made and freed at the beginning of a stage; false: this process has come to its end. */
 bool program_change_segments(struct program *p, int stage);
+/* program_keep.c. Room for kept memory, and the version that it begins with; false: this process has come to its end. */
+bool program_keeps(struct program *p);
+keel_status program_commits(struct program *p, uint64_t version);
+/* All together go back to the last version. */
+keel_status program_rolls_back(struct program *p);
+void program_reads_kept(struct program *p);
 /* Something that only lost data excuse. */
 bool program_data_lost(struct program *p, keel_status status, const char *call);
 #endif

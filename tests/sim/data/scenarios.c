@@ -3,6 +3,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tests/sim/data/slides.h"
+
+enum { FEW = 10 }; /* nodes that most scenarios have at most; as many draws as then, so that each seed is what it was */
+
 static const char *const points[] = {
     "rank.leaving",
     "rank.left",
@@ -357,6 +361,49 @@ static void moves(struct setup *s, struct rng *rng)
     }
 }
 
+/* Somebody who has come to a step of a move dies, freezes or is late. */
+static void move_aims(struct setup *s, struct rng *rng)
+{
+    for (int n = (int)rng_below(rng, 4); n > 0 && s->aims < AIMS_MAX; n--) {
+        static const char *const at[] = {"procs.releasing", "procs.moved",        "procs.staying", "procs.joining",
+                                         "rank.move_point", "rank.moving",        "rank.let_go",   "rank.moved",
+                                         "recover.settled", "push.rebuild_middle"};
+        struct aim *a = &s->aim[s->aims++];
+        *a = (struct aim){.node = -1, .rank = -1, .nth = 1 + (unsigned)rng_below(rng, 6)};
+        snprintf(a->point, sizeof a->point, "%s", at[rng_below(rng, sizeof at / sizeof at[0])]);
+        a->action = rng_below(rng, 2) ? AIM_NODE : (enum aim_action)rng_below(rng, AIM_STALL + 1);
+        a->ns = rng_below(rng, rng_below(rng, 2) ? 5 * MS : 120 * MS);
+    }
+}
+
+/* Each of some failures has a chain of moves, the last of which may be possible or not. */
+static void user_plans(struct setup *s, struct rng *rng, int all)
+{
+    for (int failed = 0; failed < all && s->grid.nplans + 8 <= PLANS_MAX; failed++) {
+        int moves = (int)rng_below(rng, 4), to = (int)rng_below(rng, (uint64_t)all),
+            *plan = s->grid.plans + s->grid.nplans;
+        if (!moves)
+            continue;
+        plan[0] = failed;
+        plan[1] = moves;
+        for (int i = 0; i < moves; i++) { /* from the end of the chain to who is lost */
+            int from = i == moves - 1 ? failed : (int)rng_below(rng, (uint64_t)all);
+            plan[2 + 2 * i] = from;
+            plan[3 + 2 * i] = to;
+            to = from;
+        }
+        s->grid.nplans += 2 + 2 * moves;
+    }
+}
+
+static void some_place(struct setup *s, int place)
+{
+    for (int i = 0; i < s->grid.ndead; i++)
+        if (s->grid.dead[i] == place)
+            return;
+    s->grid.dead[s->grid.ndead++] = place;
+}
+
 /* Nodes on a grid: when one dies ranks that live move by a node, line by line, and others die while they do: who moves,
  * where it goes, where it comes from, nodes that have nothing to do with it, idle spares, and more than there are
  * spares for. */
@@ -387,14 +434,82 @@ static void slides(struct setup *s, struct rng *rng)
                                  : 1 << DISASTER_NODE_KILL | 1 << DISASTER_NODE_OFF | 1 << DISASTER_RANK_KILL |
                                        1 << DISASTER_NODE_FREEZE | 1 << DISASTER_BREAK;
     s->disasters = 1 + (int)rng_below(rng, 6);
-    for (int n = (int)rng_below(rng, 4); n > 0 && s->aims < AIMS_MAX; n--) {
-        static const char *const at[] = {"procs.releasing", "procs.moved",        "procs.staying", "procs.joining",
-                                         "rank.move_point", "rank.moving",        "rank.let_go",   "rank.moved",
-                                         "recover.settled", "push.rebuild_middle"};
+    move_aims(s, rng);
+}
+
+/* 4x4 and its like, as a whole: places that are dead at the start, methods that look at the load of links or that the
+ * user has written, bounds. */
+static void grids(struct setup *s, struct rng *rng)
+{
+    static const struct {
+        const char *nodes, *layout;
+        int slots, all;
+    } shape[] = {{"4x4", "2D(2,1)", 9, 16},   {"4x4", "2D(2,1)", 9, 16},  {"4tx4t", "2D(2,1)", 9, 16},
+                 {"4x4", "2D(1,1)", 12, 16},  {"8x2", "2D(1,2)", 12, 16}, {"5x3", "2D(2,1)", 8, 15},
+                 {"4x2x2", "3D(1,1)", 12, 16}};
+    static const char *const method[] = {"balance", "balance",     "repair(2)",   "repair(5)", "user", "user",
+                                         "auto",    "hybrid(all)", "hybrid(-2D)", "2D",        "0D"};
+    int i = (int)rng_below(rng, sizeof shape / sizeof shape[0]), all = shape[i].all;
+    s->grid.nodes = shape[i].nodes;
+    s->grid.layout = shape[i].layout;
+    s->grid.method = method[rng_below(rng, sizeof method / sizeof method[0])];
+    s->grid.moves = rng_below(rng, 4) ? 0 : 1 + (int)rng_below(rng, 6);
+    s->nodes = shape[i].slots - (rng_below(rng, 4) ? 0 : (int)rng_below(rng, 4));
+    user_plans(s, rng, all);
+    for (int n = (int)rng_below(rng, DEAD_MAX + 1); n > 0; n--)
+        some_place(s, (int)rng_below(rng, (uint64_t)all));
+    if (!slides_fit(s))
+        s->grid.ndead = 0;
+    s->spares = all - s->grid.ndead - s->nodes;
+    s->ranks = s->nodes + (int)rng_below(rng, 3);
+    s->policy = VIEW_SUBSTITUTE;
+    s->timeout_ns = 20 * SEC;
+    s->actions = 2 + (int)rng_below(rng, 8);
+    s->rounds = 2 + (int)rng_below(rng, 4);
+    s->kinds = rng_below(rng, 2) ? 1 << DISASTER_NODE_KILL
+                                 : 1 << DISASTER_NODE_KILL | 1 << DISASTER_NODE_OFF | 1 << DISASTER_RANK_KILL |
+                                       1 << DISASTER_NODE_FREEZE;
+    s->disasters = 1 + (int)rng_below(rng, 7);
+    s->aims = 0;
+    move_aims(s, rng);
+}
+
+/* Ranks commit memory of their own, and die, freeze or are moved at each step of it and of going back. */
+static void keeps(struct setup *s, struct rng *rng)
+{
+    s->nodes = 2 + (int)rng_below(rng, 4);
+    s->spares = (int)rng_below(rng, 3);
+    s->ranks = s->nodes + (int)rng_below(rng, 3);
+    s->policy = rng_below(rng, 5) ? VIEW_SUBSTITUTE : VIEW_DEGRADE;
+    s->timeout_ns = 20 * SEC;
+    s->keeps = true;
+    s->triple = rng_below(rng, 8) == 0;
+    s->moves = rng_below(rng, 2) ? 0 : (int)rng_below(rng, 12);
+    s->rounds = 3 + (int)rng_below(rng, 9);
+    s->actions = (int)rng_below(rng, 8);
+    s->disasters = (int)rng_below(rng, 4);
+    s->aims = 0;
+    for (int n = 1 + (int)rng_below(rng, AIMS_MAX - 1); n > 0; n--) {
+        static const char *const at[] = {"keep.opened",
+                                         "keep.copying",
+                                         "keep.copied",
+                                         "keep.marked",
+                                         "keep.met",
+                                         "keep.restoring",
+                                         "keep.restored",
+                                         "keep.entering_again",
+                                         "keep.going_back",
+                                         "rank.resuming",
+                                         "rank.barrier_left",
+                                         "rank.barrier_entering",
+                                         "op.put_between_copies",
+                                         "op.after_local_store"};
         struct aim *a = &s->aim[s->aims++];
-        *a = (struct aim){.node = -1, .rank = -1, .nth = 1 + (unsigned)rng_below(rng, 6)};
+        *a = (struct aim){.node = -1,
+                          .rank = rng_below(rng, 2) ? -1 : (int)rng_below(rng, (uint64_t)s->ranks),
+                          .nth = 1 + (unsigned)rng_below(rng, rng_below(rng, 2) ? 4 : 20)};
         snprintf(a->point, sizeof a->point, "%s", at[rng_below(rng, sizeof at / sizeof at[0])]);
-        a->action = rng_below(rng, 2) ? AIM_NODE : (enum aim_action)rng_below(rng, AIM_STALL + 1);
+        a->action = rng_below(rng, 2) ? AIM_KILL : (enum aim_action)rng_below(rng, AIM_PAIR + 1);
         a->ns = rng_below(rng, rng_below(rng, 2) ? 5 * MS : 120 * MS);
     }
 }
@@ -512,6 +627,9 @@ const struct scenario scenario[] = {
     {"asleep", "answers stay where they are, though who owes them lives: they are asked for again", asleep},
     {"moves", "ranks that live move to other nodes, one by one, and ranks and nodes die", moves},
     {"slides", "nodes on a grid die, lines of ranks that live move by one node, and more die while they do", slides},
+    {"grids", "the same on grids of 16 nodes, some of them dead at the start, by methods that look at the load too",
+     grids},
+    {"keeps", "ranks commit kept memory and go back to it, and die, freeze or move at each step of that", keeps},
     {"no-memory", "the n-th allocation of a rank or of an agent fails", no_memory},
     {"scarce", "allocations of a rank or of an agent fail while other things go wrong", scarce},
     {"each-of-a-rank", "a small program again and again, until each allocation of a rank has failed", each_of_a_rank},
@@ -524,6 +642,8 @@ static void some_are_full(struct setup *s, struct rng *rng)
 {
     bool some = !s->quiet && !s->fail_at && !s->each && rng_below(rng, 2);
     for (int i = 0; i < NODES_MAX; i++)
+        s->room[i] = -1;
+    for (int i = 0; i < FEW || i < s->nodes + s->spares; i++)
         s->room[i] = some && rng_below(rng, 2) ? (int)rng_below(rng, rng_below(rng, 2) ? 3 : 20) : -1;
 }
 
@@ -549,7 +669,8 @@ static void some_join(struct setup *s, uint64_t seed)
 {
     struct rng rng;
     rng_seed(&rng, seed * 2654435761u + 29);
-    bool may = !s->joiners && !s->quiet && !s->fail_at && !s->each && s->nodes + s->spares < NODES_MAX;
+    bool may = !s->joiners && !s->quiet && !s->fail_at && !s->each && s->nodes + s->spares + 1 < NODES_MAX &&
+               s->nodes + s->spares != FEW;
     if (!may || rng_below(&rng, 6))
         return;
     s->joiners = 1;
@@ -575,7 +696,8 @@ void scenario_setup(const struct scenario *sc, uint64_t seed, struct setup *out)
     some_are_full(&s, &rng);
     place(&s);
     s.signals = s.signals || rng_below(&rng, 4) == 0;
-    s.stores = (s.stores || rng_below(&rng, 4) == 0) && s.timeout_ns >= SEC && !s.fail_at && !s.each;
+    s.stores = (s.stores || rng_below(&rng, 4) == 0) && s.timeout_ns >= SEC && !s.fail_at && !s.each && !s.keeps;
+    s.signals = s.signals && !s.keeps;
     some_join(&s, seed);
     place_copies(&s, &rng);
     *out = s;

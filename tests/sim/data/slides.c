@@ -2,20 +2,40 @@
  * ends of moves. At each view every rank is to go where the library has its slot, and at quiet moments it is there. */
 #include "tests/sim/data/slides.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "tests/sim/data/model.h"
 
+enum { PLACES_MAX = NODES_MAX + DEAD_MAX };
+
 struct slides {
     struct grid_state grid;
-    int node_at[NODES_MAX], at[NODES_MAX]; /* who has that place, which place somebody has (-1: none) */
+    int node_at[PLACES_MAX], at[NODES_MAX]; /* who has that place, which place somebody has (-1: none) */
 };
 
 bool slides_rule(const struct setup *s, struct grid_rule *rule)
 {
-    *rule = (struct grid_rule){0};
-    return !grid_parse(&rule->grid, s->grid.nodes) && !spare_parse(&rule->layout, s->grid.layout) &&
-           !rule_method(&rule->method, s->grid.method, rule->grid.ndims);
+    struct grid_choice said = {.moves = s->grid.moves,
+                               .dead = (int *)s->grid.dead,
+                               .ndead = s->grid.ndead,
+                               .plans = (int *)s->grid.plans,
+                               .nplans = s->grid.nplans};
+    snprintf(said.grid, sizeof said.grid, "%s", s->grid.nodes);
+    snprintf(said.spares, sizeof said.spares, "%s", s->grid.layout);
+    snprintf(said.method, sizeof said.method, "%s", s->grid.method);
+    return !rule_read(rule, &said);
+}
+
+bool slides_fit(const struct setup *s)
+{
+    struct grid_rule rule;
+    struct grid_state grid;
+    if (!slides_rule(s, &rule) || !grid_open(&grid, &rule, s->nodes))
+        return false;
+    bool fits = !grid.place.homeless;
+    grid_close(&grid);
+    return fits;
 }
 
 bool slides_init(struct world *w)
@@ -31,7 +51,8 @@ bool slides_init(struct world *w)
     for (int node = 0; node < NODES_MAX; node++)
         s->at[node] = -1;
     for (int32_t g = 0; g < rule.grid.nodes; g++)
-        s->at[s->node_at[g]] = g;
+        if (s->node_at[g] >= 0)
+            s->at[s->node_at[g]] = g;
     return true;
 }
 
@@ -51,13 +72,27 @@ static int births(struct slides *s, const struct view *v, const struct command *
     return n;
 }
 
+static bool is_run(const struct view *v, int slot)
+{
+    for (int r = 0; r < v->ranks; r++)
+        if (v->rank[r].slot == slot && v->rank[r].state == RANK_RUNNING)
+            return true;
+    return false;
+}
+
+/* A slot that nobody runs any more goes to the end of its way at once. */
+static bool has_come(const struct view *v, int slot, int to)
+{
+    return view_slot_node(v, slot) == to || (!is_run(v, slot) && view_slot_node(v, slot) >= 0);
+}
+
 static void follow(struct slides *s, const struct view *v)
 {
     for (bool any = true; any;) {
         any = false;
         for (int slot = 0; slot < v->nodes; slot++) {
             int32_t i = s->grid.transit.next[slot];
-            if (i >= 0 && view_slot_node(v, slot) == s->node_at[s->grid.transit.lines.move[i].to])
+            if (i >= 0 && has_come(v, slot, s->node_at[s->grid.transit.lines.move[i].to]))
                 any = transit_done(&s->grid.transit, slot, s->grid.transit.lines.move[i].to) == TRANSIT_OK || any;
         }
     }
@@ -92,6 +127,8 @@ void slides_committed(struct world *w, const struct command *c)
     if (ndead || nback)
         (void)transit_change(&s->grid.transit, &s->grid.method, dead, ndead, back, nback);
     follow(s, v);
+    if (plan_digest(v) != transit_digest(&s->grid.transit))
+        world_fail(w, "epoch %llu: the plan of the view is not the library's", (unsigned long long)v->epoch);
     for (int r = 0; r < v->ranks && !w->failed; r++) {
         const struct view_rank *k = &v->rank[r];
         int to = plan_of_rank(v, r), is = to >= 0 ? to : k->node, want = wanted(s, k->slot), given_up;
@@ -101,6 +138,13 @@ void slides_committed(struct world *w, const struct command *c)
             world_fail(w, "epoch %llu: rank %d of slot %d is to be on node %d, and the library has %d",
                        (unsigned long long)v->epoch, r, k->slot, is, want);
     }
+}
+
+void slides_settled(struct world *w, const struct node *n)
+{
+    const struct view *v = &w->model->view;
+    if (w->model->slides && n->agent.view.epoch == v->epoch && plan_digest(&n->agent.view) != plan_digest(v))
+        world_fail(w, "epoch %llu: the plan of node %d is not that of the view", (unsigned long long)v->epoch, n->id);
 }
 
 bool slides_are_over(const struct world *w)
@@ -120,7 +164,7 @@ void slides_check_quiet(struct world *w)
         bool left = false;
         for (int r = 0; r < v->ranks; r++)
             left = left || (v->rank[r].slot == slot && v->rank[r].left);
-        if (left)
+        if (left || (view_slot_node(v, slot) < 0 && !is_run(v, slot))) /* there was no node for it: it is given up */
             continue;
         /* a move that is given up is not done, and who was lost is where it is to be and waits for that one */
         int to;

@@ -9,10 +9,14 @@ struct slides;
 
 /* The grid of the run. False: there is an error in it. */
 bool slides_rule(const struct setup *s, struct grid_rule *rule);
+/* Has every slot a node at the start? */
+bool slides_fit(const struct setup *s);
 /* With the model, whose view gets the grid, too. */
 bool slides_init(struct world *w);
 /* The model's view has applied this. */
 void slides_committed(struct world *w, const struct command *c);
+/* The agent has the view, and the same plan. */
+void slides_settled(struct world *w, const struct node *n);
 bool slides_are_over(const struct world *w);
 void slides_check_quiet(struct world *w);
 #endif

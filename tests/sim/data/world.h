@@ -11,7 +11,8 @@
 #include "tests/sim/data/pages.h"
 #include "tests/sim/data/sched.h"
 
-enum { NODES_MAX = 10, RANKS_MAX = 16, AIMS_MAX = 8, POINTS_MAX = 128 };
+enum { NODES_MAX = 18, RANKS_MAX = 16, AIMS_MAX = 8, POINTS_MAX = 128 };
+enum { DEAD_MAX = 4, PLANS_MAX = 96 };
 
 struct world;
 struct model;
@@ -164,7 +165,10 @@ struct setup {
     enum view_policy policy;
     struct {
         const char *nodes, *layout, *method;
-    } grid; /* on which the nodes stand (view/plan.h); NULL: on none */
+        int moves; /* that a failure may cost, 0: any number */
+        int dead[DEAD_MAX], ndead;
+        int plans[PLANS_MAX], nplans; /* struct grid_choice */
+    } grid;                           /* on which the nodes stand (view/plan.h); NULL: on none */
     enum copies_at copies_at;
     int domain_levels, domain[2 * NODES_MAX]; /* struct copy_rule */
     uint64_t timeout_ns;                      /* of operations */
@@ -191,6 +195,7 @@ struct setup {
     bool signals;                    /* words that ranks wait for */
     bool stores;                     /* plain ones, into the ranks' own parts */
     bool uneven, grouped;            /* parts of different sizes; a segment of a group */
+    bool keeps;                      /* ranks commit, and go back to, memory of their own */
     bool quiet;                      /* nothing goes wrong */
     bool whole;                      /* each check looks at all of everything */
     unsigned kinds;                  /* of disasters, a bit each; 0: all */
