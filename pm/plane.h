@@ -62,8 +62,10 @@ struct plane_callbacks {
     /* The process in seat was killed, and the job ends for it: see plain_death_ends. */
     void (*plain_death)(void *user, int seat);
     /* A committed view: who runs where. rank_node[r] is -1 if nobody runs rank r. node_alive[settings_ids]. by_loss:
-     * the job ends, for a loss that the program is not written for; nobody goes on anywhere. */
-    void (*view)(void *user, uint64_t epoch, const int *rank_node, const bool *node_alive, bool by_loss);
+     * the job ends, for a loss that the program is not written for; nobody goes on anywhere. loss[REPLICAS_MAX]: the
+     * sets of a program with replicas: what is left of those that are retired is to be ended. */
+    void (*view)(void *user, uint64_t epoch, const int *rank_node, const bool *node_alive, bool by_loss,
+                 const struct replica_loss *loss);
     /* The job is over for everybody: exit code, and the line that says why if it is not 0 (else NULL). End the
      * processes that are left (standbys), report, go away. */
     void (*job_over)(void *user, int code, const char *why);

@@ -117,7 +117,8 @@ void keeld_own_why(struct keeld *a, const char *fmt, ...)
 static int judge(struct keeld *a, int code)
 {
     struct fault fault = keeld_ranks_fault(a);
-    if (code != 0 || a->job.settings.degrade_asked || fault.signal == 0)
+    if (code != 0 || a->job.settings.degrade_asked || fault.signal == 0 ||
+        replica_map_is_used(&a->job.settings.replicas))
         return code;
     char did[SIGNAL_DID];
     keeld_own_why(a, "rank %d %s%s", fault.rank, signal_did(fault.signal, did, sizeof did),

@@ -155,7 +155,6 @@ static void keeld_free(struct keeld *a)
     free(a->end.own_why);
     free(a->kind.held);
     free(a->peers);
-    pmi_root_destroy(a->pmi.root);
     secret_free(a->launch.summons, sizeof *a->launch.summons);
     secret_free(a->job.secret, SESSION_SECRET);
     /* the loop's handles go with the process */

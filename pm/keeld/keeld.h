@@ -70,6 +70,8 @@ struct keeld_process {
     struct pmi_client *pmi;
     bool assigned_late; /* was a standby, or replaces a process that died */
     bool own_fault;     /* died of it while the job ran */
+    bool retired;       /* its set has lost another process: it is ended, and nobody is told */
+    int aborted;        /* with which code it said that it ends the job (PMI); 0: it has not */
     uint64_t leave_by;  /* its rank goes elsewhere: who has not ended by then (uv_now) is killed; 0: it stays */
     bool made_to_leave; /* it was */
     int hidden_pid;     /* the rank's process, which this one has started, and which has died: 0: none; */
@@ -84,9 +86,10 @@ struct keeld_peer { /* another node's listener */
 /* The newest view. */
 struct keeld_view {
     uint64_t epoch;
-    int *rank_node; /* [ranks]; NULL: the job is not known yet */
-    bool *alive;    /* [settings_ids] */
-    int born;       /* so many numbers were given to nodes so far */
+    int *rank_node;                         /* [ranks]; NULL: the job is not known yet */
+    bool *alive;                            /* [settings_ids] */
+    int born;                               /* so many numbers were given to nodes so far */
+    struct replica_loss loss[REPLICAS_MAX]; /* of each set */
 };
 
 /* How the job ended, as far as is known here, and how we do. */
@@ -205,7 +208,9 @@ void keeld_ranks_signal(struct keeld *a, int signal, bool standbys_only);
 void keeld_ranks_forward(struct keeld *a, int signal);
 void keeld_ranks_stdin(struct keeld *a, const uint8_t *data, size_t len);
 void keeld_ranks_pause(struct keeld *a, int stream, bool pause);
-void keeld_ranks_pmi_release(struct keeld *a, const json_t *kvs);
+void keeld_ranks_pmi_release(struct keeld *a, int world, const json_t *kvs);
+/* Of sets that have lost a process the others are ended. */
+void keeld_ranks_retire(struct keeld *a);
 /* Descendants of ranks that outlived them (they become children of the agent): reap the dead, kill the live if asked.
  */
 void keeld_ranks_orphans(struct keeld *a, bool kill_them);

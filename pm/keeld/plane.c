@@ -65,7 +65,19 @@ static void view_take(struct keeld_view *v, const struct job_settings *s, uint64
         }
 }
 
-static void plane_view(void *user, uint64_t epoch, const int *rank_node, const bool *node_alive, bool by_loss)
+static json_t *sets_json(const struct replica_map *m, const struct replica_loss *loss)
+{
+    json_t *sets = json_array();
+    for (int s = 0; s < m->replicas; s++)
+        json_array_append_new(sets, loss[s].retired
+                                        ? json_pack("{s:i, s:i, s:i, s:i}", "rank", loss[s].native, "node",
+                                                    loss[s].node, "signal", loss[s].signal, "code", loss[s].code)
+                                        : json_null());
+    return sets;
+}
+
+static void plane_view(void *user, uint64_t epoch, const int *rank_node, const bool *node_alive, bool by_loss,
+                       const struct replica_loss *loss)
 {
     struct keeld *a = user;
     int total = settings_ids(&a->job.settings);
@@ -73,15 +85,19 @@ static void plane_view(void *user, uint64_t epoch, const int *rank_node, const b
         return;
     keeld_kind_view(a, rank_node, node_alive);
     view_take(&a->view, &a->job.settings, epoch, rank_node, node_alive);
+    memcpy(a->view.loss, loss, sizeof a->view.loss);
     keeld_pmi_view(a);
+    keeld_ranks_retire(a);
     if (by_loss) /* keelrun would say who goes on where; the end of the job says it all */
         return;
     json_t *alive = json_array();
     for (int i = 0; i < total; i++)
         json_array_append_new(alive, json_boolean(node_alive[i]));
-    keeld_dialogue_send_json(a, MSG_VIEW,
-                             json_pack("{s:I, s:o, s:o}", "epoch", (json_int_t)epoch, "rank_node",
-                                       codec_ints(rank_node, a->job.settings.ranks), "alive", alive));
+    json_t *view = json_pack("{s:I, s:o, s:o}", "epoch", (json_int_t)epoch, "rank_node",
+                             codec_ints(rank_node, a->job.settings.ranks), "alive", alive);
+    if (replica_map_is_used(&a->job.settings.replicas))
+        json_object_set_new(view, "sets", sets_json(&a->job.settings.replicas, loss));
+    keeld_dialogue_send_json(a, MSG_VIEW, view);
 }
 
 static void plane_over(void *user, int code, const char *why)

@@ -31,7 +31,8 @@ struct process_spec {
     const char *cwd;
     struct rlimit descriptors; /* how many it may have */
     bool with_stdin;
-    bool hold_output; /* do not read its output before process_release_output */
+    bool same_numbers; /* KEEL_FD and PMI_FD are what they are in any process: its environment is, too */
+    bool hold_output;  /* do not read its output before process_release_output */
 };
 
 struct process {

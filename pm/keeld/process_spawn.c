@@ -46,8 +46,23 @@ bool child_fds_open(struct child_fds *f, bool with_stdin)
            socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, f->keel) == 0;
 }
 
+enum { FD_PMI = 3, FD_KEEL, FD_FREE }; /* where the numbers are to be the same */
+
+/* Its descriptors get these numbers. Async-signal-safe. */
+static bool renumber(struct child_fds *f)
+{
+    int pmi = fcntl(f->pmi[1], F_DUPFD_CLOEXEC, FD_FREE), keel = fcntl(f->keel[1], F_DUPFD_CLOEXEC, FD_FREE),
+        error = fcntl(f->error[1], F_DUPFD_CLOEXEC, FD_FREE);
+    if (pmi < 0 || keel < 0 || error < 0)
+        return false;
+    f->error[1] = error;
+    f->pmi[1] = FD_PMI;
+    f->keel[1] = FD_KEEL;
+    return dup2(pmi, FD_PMI) >= 0 && dup2(keel, FD_KEEL) >= 0;
+}
+
 /* In the child, between fork and exec: async-signal-safe calls only. */
-static _Noreturn void child_run(const struct process_spec *spec, const struct child_fds *f, char **env, pid_t agent)
+static _Noreturn void child_run(const struct process_spec *spec, struct child_fds *f, char **env, pid_t agent)
 {
     sigset_t none;
     int failed = 0;
@@ -62,8 +77,8 @@ static _Noreturn void child_run(const struct process_spec *spec, const struct ch
     /* nothing of ours goes on in the program, or in what it leaves behind: not the listeners, not the sockets to other
      * nodes, which would keep us alive for them when we are dead */
     if (dup2(f->in[0], 0) < 0 || dup2(f->out[0][1], 1) < 0 || dup2(f->out[1][1], 2) < 0 ||
-        !kernel_close_from(3, true) || fcntl(f->pmi[1], F_SETFD, 0) < 0 || fcntl(f->keel[1], F_SETFD, 0) < 0 ||
-        setrlimit(RLIMIT_NOFILE, &spec->descriptors) < 0)
+        (spec->same_numbers && !renumber(f)) || !kernel_close_from(3, true) || fcntl(f->pmi[1], F_SETFD, 0) < 0 ||
+        fcntl(f->keel[1], F_SETFD, 0) < 0 || setrlimit(RLIMIT_NOFILE, &spec->descriptors) < 0)
         failed = errno;
     if (!failed && spec->cwd && chdir(spec->cwd) < 0)
         failed = -errno;
@@ -95,7 +110,8 @@ static char **env_with_fds(char *const *env, char *keel_fd, char *pmi_fd)
 /* Forks and waits for the exec to happen or fail. Returns 0 or an errno (negative errno: of chdir). */
 int process_spawn(const struct process_spec *spec, struct child_fds *f, pid_t *pid)
 {
-    char *keel_fd = pm_printf("KEEL_FD=%d", f->keel[1]), *pmi_fd = pm_printf("PMI_FD=%d", f->pmi[1]);
+    char *keel_fd = pm_printf("KEEL_FD=%d", spec->same_numbers ? FD_KEEL : f->keel[1]),
+         *pmi_fd = pm_printf("PMI_FD=%d", spec->same_numbers ? FD_PMI : f->pmi[1]);
     char **env = env_with_fds(spec->env, keel_fd, pmi_fd);
     pid_t agent = getpid();
     /* Signals stay blocked across the fork so that the child never runs one of our handlers. */

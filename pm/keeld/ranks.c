@@ -1,7 +1,6 @@
 /* The processes of a node. */
 #include "pm/keeld/keeld.h"
 
-#include "pm/wire/layout.h"
 #include "pm/wire/orphans.h"
 #include "pm/wire/order.h"
 #include "runtime/base/env.h"
@@ -48,9 +47,14 @@ static void pmi_feed(struct keeld *a, struct keeld_process *e, const uint8_t *da
         process_close_pmi(e->p);
     }
     if (effects & PMI_FENCE)
-        keeld_pmi_fence(a);
+        keeld_pmi_fence(a, keeld_pmi_world(a, e->p->life.rank));
     if ((effects & PMI_ABORT) && a->state == KEELD_RUNNING) {
         int code = abort_code & 255;
+        if (replica_map_is_used(&a->job.settings.replicas)) { /* it ends with its set: as if it had ended so */
+            e->aborted = code ? code : 1;
+            process_kill(e->p, SIGKILL);
+            return;
+        }
         keeld_own_why(a, "rank %d on node %d aborted the job with code %d", e->p->life.rank, a->launch.node,
                       abort_code);
         plane_stop_job(a->plane, code ? code : 1, a->end.own_why);
@@ -80,6 +84,8 @@ static void tell_ended(struct keeld *a, struct keeld_process *e)
 {
     const struct process *p = e->p;
     int signal = signal_of(e);
+    if (e->retired)
+        return;
     e->own_fault = fault_is_own(signal);
     keeld_dialogue_send_json(a, MSG_ENDED,
                              json_pack("{s:i, s:i, s:i, s:i}", "rank", p->life.rank, "pid",
@@ -94,7 +100,7 @@ static void on_exited(struct process *p)
                 json_pack("{s:i, s:i, s:i, s:i}", "rank", p->life.rank, "pid", (int)p->pid, "code", p->code, "signal",
                           p->signal));
     if (entry_of(p)->pmi && pmi_client_gone(entry_of(p)->pmi) & PMI_FENCE)
-        keeld_pmi_fence(a);
+        keeld_pmi_fence(a, keeld_pmi_world(a, p->life.rank));
     if (a->launch.join && a->state < KEELD_RUNNING)
         keeld_fail(a, 1, "a process of the node has ended before the job began");
     if (a->state != KEELD_RUNNING)
@@ -105,7 +111,8 @@ static void on_exited(struct process *p)
     }
     if (p->life.rank >= 0)
         tell_ended(a, entry_of(p));
-    plane_process_exited(a->plane, p->seat, p->code, p->signal);
+    int aborted = entry_of(p)->aborted;
+    plane_process_exited(a->plane, p->seat, aborted ? aborted : p->code, aborted ? 0 : p->signal);
 }
 
 static void on_drained(struct process *p)
@@ -141,6 +148,12 @@ struct process *keeld_ranks_adopt(struct keeld *a, int rank, pid_t pid, int life
     return p;
 }
 
+/* Of each set there is one that has standard input. */
+static bool is_first(const struct keeld *a, int rank)
+{
+    return rank >= 0 && replica_of(&a->job.settings.replicas, rank).rank == 0;
+}
+
 /* Returns the errno of a failure, described in why. */
 static int start_one(struct keeld *a, struct life life, bool late, char *why, size_t why_size)
 {
@@ -149,8 +162,9 @@ static int start_one(struct keeld *a, struct life life, bool late, char *why, si
                                 .env = env.list,
                                 .cwd = a->job.cwd,
                                 .descriptors = a->launch.descriptors,
-                                .with_stdin = life.rank == 0 && !late,
-                                .hold_output = life_is_none(life)};
+                                .with_stdin = !late && is_first(a, life.rank),
+                                .hold_output = life_is_none(life),
+                                .same_numbers = replica_map_is_used(&a->job.settings.replicas)};
     int keel_fd = -1, error = 0;
     char text[REFUSAL_MAX];
     const char *what = "";
@@ -172,8 +186,8 @@ static int start_one(struct keeld *a, struct life life, bool late, char *why, si
     if (a->stopped)
         process_pass(p, SIGSTOP);
     /* only the first runner of a rank takes part in PMI: MPI has no notion of a second one */
-    a->processes[seat] = (struct keeld_process){
-        .p = p, .pmi = pmi_client_create(a->pmi.server, late ? -1 : life.rank), .assigned_late = late};
+    a->processes[seat] =
+        (struct keeld_process){.p = p, .pmi = keeld_pmi_client(a, life.rank, late), .assigned_late = late};
     keeld_event(
         a, "rank_start",
         json_pack("{s:i, s:i, s:i}", "rank", life.rank, "pid", (int)p->pid, "incarnation", (int)life.incarnation));
@@ -193,16 +207,7 @@ static int exit_code_of(int error)
 
 void keeld_ranks_start(struct keeld *a)
 {
-    char why[512], kvsname[64];
-    int local = 0;
-    size_t len = layout_pmi_mapping(a->job.settings.rank_node, a->job.settings.ranks, NULL, 0);
-    char *mapping = pm_alloc(len + 1);
-    layout_pmi_mapping(a->job.settings.rank_node, a->job.settings.ranks, mapping, len + 1);
-    for (int r = 0; r < a->job.settings.ranks; r++)
-        local += a->job.settings.rank_node[r] == a->launch.node;
-    snprintf(kvsname, sizeof kvsname, "kvs_%016llx", (unsigned long long)a->launch.job_id);
-    a->pmi.server = pmi_create(a->job.settings.ranks, local, kvsname, mapping);
-    free(mapping);
+    char why[512];
     keeld_pmi_open(a);
     keeld_event(a, "start",
                 json_pack("{s:i, s:s, s:b}", "pid", (int)getpid(), "host", a->self_host, "spare",
@@ -221,7 +226,8 @@ void keeld_ranks_start(struct keeld *a)
 void keeld_ranks_standby(struct keeld *a)
 {
     char why[512];
-    if (a->state != KEELD_RUNNING || a->launch.node < a->job.settings.nodes || a->standbys_begun)
+    if (a->state != KEELD_RUNNING || a->launch.node < a->job.settings.nodes || a->standbys_begun ||
+        replica_map_is_used(&a->job.settings.replicas)) /* no rank of which begins again */
         return;
     a->standbys_begun = true;
     for (int i = 0; i < a->job.standbys; i++) {
@@ -340,6 +346,22 @@ struct fault keeld_ranks_fault(const struct keeld *a)
     return a->end.fault;
 }
 
+/* At once, as they have nothing to bring to an end: what they write and say counts no more. Their ends are deaths of
+ * their ranks, for what they were writing. */
+void keeld_ranks_retire(struct keeld *a)
+{
+    const struct replica_map *m = &a->job.settings.replicas;
+    for (int i = 0; i < a->process_count && replica_map_is_used(m); i++) {
+        struct keeld_process *e = &a->processes[i];
+        if (e->retired || e->p->exited || e->p->life.rank < 0 ||
+            !a->view.loss[replica_of(m, e->p->life.rank).set].retired)
+            continue;
+        e->retired = true;
+        keeld_event(a, "retired", json_pack("{s:i, s:i}", "rank", e->p->life.rank, "pid", (int)e->p->pid));
+        process_kill(e->p, SIGKILL);
+    }
+}
+
 /* ---- all of them ---- */
 
 /* Processes of others that never became ranks: they are told that they cannot, and do as they like. */
@@ -380,7 +402,7 @@ void keeld_ranks_forward(struct keeld *a, int signal_number)
 void keeld_ranks_stdin(struct keeld *a, const uint8_t *data, size_t len)
 {
     for (int i = 0; i < a->process_count; i++)
-        if (a->processes[i].p->life.rank == 0 && !a->processes[i].assigned_late) {
+        if (is_first(a, a->processes[i].p->life.rank) && !a->processes[i].assigned_late) {
             process_write_stdin(a->processes[i].p, data, len);
             return;
         }
@@ -392,13 +414,12 @@ void keeld_ranks_pause(struct keeld *a, int stream, bool pause)
         process_pause_output(a->processes[i].p, stream, pause);
 }
 
-void keeld_ranks_pmi_release(struct keeld *a, const json_t *kvs)
+void keeld_ranks_pmi_release(struct keeld *a, int world, const json_t *kvs)
 {
-    if (!a->pmi.server)
-        return;
-    pmi_release(a->pmi.server, kvs);
+    pmi_release(a->pmi.world[world].server, kvs);
     for (int i = 0; i < a->process_count; i++)
-        if (a->processes[i].pmi && pmi_client_release(a->processes[i].pmi))
+        if (a->processes[i].pmi && keeld_pmi_world(a, a->processes[i].p->life.rank) == world &&
+            pmi_client_release(a->processes[i].pmi))
             process_write_pmi(a->processes[i].p, (const uint8_t *)pmi_barrier_out, strlen(pmi_barrier_out));
 }
 
@@ -436,5 +457,5 @@ void keeld_ranks_free(struct keeld *a)
     for (int i = 0; i < a->process_count; i++)
         pmi_client_destroy(a->processes[i].pmi);
     free(a->processes);
-    pmi_destroy(a->pmi.server);
+    keeld_pmi_close(a);
 }

@@ -33,14 +33,37 @@ static bool belongs_to_launcher(const char *variable)
     return false;
 }
 
+/* What a process sees: its own set, with ranks and nodes counted from 0. */
+struct seen {
+    int rank, size, node;
+    int local, before; /* ranks on its node, and those of them below it */
+};
+
+static struct seen see(const struct keeld *a, int rank)
+{
+    const struct job_settings *s = &a->job.settings;
+    const struct replica_map *m = &s->replicas;
+    bool in_set = replica_map_is_used(m) && rank >= 0;
+    struct replica who = in_set ? replica_of(m, rank) : (struct replica){rank, 0};
+    struct seen seen = {.rank = who.rank, .size = in_set ? m->ranks : s->ranks, .node = a->launch.node};
+    for (int r = 0; r < seen.size; r++) {
+        bool here = s->rank_node[in_set ? replica_native(m, r, who.set) : r] == a->launch.node;
+        seen.local += here;
+        seen.before += here && r < who.rank;
+    }
+    if (in_set) {
+        int *number = pm_alloc((size_t)m->ranks * sizeof *number);
+        replica_map_number(m, who.set, s->rank_node, number);
+        seen.node = number[who.rank];
+        free(number);
+    }
+    return seen;
+}
+
 struct env_list keeld_rank_env(const struct keeld *a, int rank)
 {
     struct env_list env = {0};
-    int local = 0, before = 0;
-    for (int r = 0; r < a->job.settings.ranks; r++) {
-        local += a->job.settings.rank_node[r] == a->launch.node;
-        before += a->job.settings.rank_node[r] == a->launch.node && r < rank;
-    }
+    struct seen seen = see(a, rank);
     for (size_t i = 0; a->job.env[i]; i++)
         if (!belongs_to_launcher(a->job.env[i])) {
             char *eq = strchr(a->job.env[i], '=');
@@ -53,16 +76,16 @@ struct env_list keeld_rank_env(const struct keeld *a, int rank)
             env.list[env.count] = NULL;
         }
     env_set(&env, "KEEL_JOB", "%016llx", (unsigned long long)a->launch.job_id);
-    env_set(&env, "KEEL_NODE", "%d", a->launch.node);
-    env_set(&env, "KEEL_SIZE", "%d", a->job.settings.ranks);
+    env_set(&env, "KEEL_NODE", "%d", seen.node);
+    env_set(&env, "KEEL_SIZE", "%d", seen.size);
     if (a->job.settings.degrade_asked)
         env_set(&env, "KEEL_ON_FAILURE", "degrade");
     /* A standby learns its rank from keel_init; its PMI requests wait, so that an MPI program waits too. */
     if (rank >= 0)
-        env_set(&env, "KEEL_RANK", "%d", rank);
-    env_set(&env, "PMI_RANK", "%d", rank >= 0 ? rank : 0);
-    env_set(&env, "PMI_SIZE", "%d", a->job.settings.ranks);
-    env_set(&env, "MPI_LOCALNRANKS", "%d", local);
-    env_set(&env, "MPI_LOCALRANKID", "%d", before);
+        env_set(&env, "KEEL_RANK", "%d", seen.rank);
+    env_set(&env, "PMI_RANK", "%d", rank >= 0 ? seen.rank : 0);
+    env_set(&env, "PMI_SIZE", "%d", seen.size);
+    env_set(&env, "MPI_LOCALNRANKS", "%d", seen.local);
+    env_set(&env, "MPI_LOCALRANKID", "%d", seen.before);
     return env;
 }

@@ -9,8 +9,10 @@ enum message {
     MSG_READY = 2, /* json: round, blob (base64), host, port: the plane and the agent listen */
     MSG_OUTPUT =
         3, /* node, rank (-1: the agent itself or an idle spare), stream (1 out, 2 err), bytes; see OUTPUT_WINDOW */
-    MSG_EVENT = 4,       /* one JSON line for the event log */
-    MSG_VIEW = 5,        /* json: epoch, rank_node [..], alive [..] */
+    MSG_EVENT = 4, /* one JSON line for the event log */
+    /* json: epoch, rank_node [..], alive [..]; with replicas sets [..]: null, or rank (native), node, signal, code of
+     * who was lost first */
+    MSG_VIEW = 5,
     MSG_FAILED = 7,      /* json: code, why: this node cannot take part; the job cannot start */
     MSG_OVER = 8,        /* json: code, why, own: the job is over, this node's processes are gone, all output was sent;
                           * own: why is what this node alone knows, better than what others say */
@@ -50,8 +52,8 @@ enum message {
     MSG_REFUSED = 84, /* keelrun -> agent, json: why: it is not part of the job */
 
     /* agent -> agent at the PMI root, and back (pm/pmi_root.h) */
-    MSG_PMI_FENCE = 48,   /* json: node, round, kvs {..}: this node's ranks are in the PMI barrier */
-    MSG_PMI_RELEASE = 49, /* json: round, kvs {..}: all nodes are; what all have put */
+    MSG_PMI_FENCE = 48,   /* json: node, set, round, kvs {..}: this node's ranks are in the PMI barrier */
+    MSG_PMI_RELEASE = 49, /* json: set, round, kvs {..}: all nodes are; what all have put */
 
     /* keelctl -> agent (unix socket of the same user) */
     MSG_ASK_STATUS = 64, /* answered by MSG_STATUS */

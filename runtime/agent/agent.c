@@ -411,6 +411,7 @@ keel_status agent_init(struct agent *a, const struct agent_config *config)
                    config->rank_node, &config->copies) ||
         (config->grid && !view_place(&a->view, config->grid)) || !make_tables(a, config))
         return KEEL_ERR_NOMEM;
+    view_replicate(&a->view, config->replicas);
     struct peers_ops peer_ops = {a, peer_received, peer_acked, peer_refused, peer_broken, peer_no_memory};
     struct store_ops store_ops = {a, store_memory, store_memory_free, store_memory_fill, store_memory_empty};
     keel_status status =

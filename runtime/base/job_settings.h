@@ -114,9 +114,9 @@ static inline int settings_ids(const struct job_settings *s)
 }
 
 /* A rank's first process that is killed before any process of its node has called keel_init ends the job: a program
- * without Keel cannot go on without it. */
+ * without Keel cannot go on without it; another set of it can. */
 static inline bool settings_plain_death_ends(const struct job_settings *s)
 {
-    return !s->degrade_asked && s->on_failure != VIEW_ABORT;
+    return !s->degrade_asked && s->on_failure != VIEW_ABORT && !replica_map_is_used(&s->replicas);
 }
 #endif

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/base/signals.h"
+
 bool replica_map_init_from(struct replica_map *m, int ranks, int replicas, const int *native)
 {
     int natives = ranks * replicas;
@@ -85,6 +87,15 @@ bool replica_map_is_even(const struct replica_map *m, const int *node, int rank[
     return true;
 }
 
+void replica_map_number(const struct replica_map *m, int set, const int *node, int *number)
+{
+    int next = 0;
+    for (int q = 0; q < m->ranks; q++) {
+        int first = first_beside(m, node, q, set);
+        number[q] = first == q ? next++ : number[first];
+    }
+}
+
 const char *replica_name(const struct replica_map *m, int native, char out[REPLICA_NAME])
 {
     struct replica r = replica_of(m, native);
@@ -92,5 +103,19 @@ const char *replica_name(const struct replica_map *m, int native, char out[REPLI
         snprintf(out, REPLICA_NAME, "rank %d of set %d", r.rank, r.set);
     else
         snprintf(out, REPLICA_NAME, "rank %d", r.rank);
+    return out;
+}
+
+const char *replica_loss_said(const struct replica_map *m, int set, const struct replica_loss *loss, char *out,
+                              size_t size)
+{
+    char how[SIGNAL_DID + 16], did[SIGNAL_DID];
+    if (loss->code)
+        snprintf(how, sizeof how, "it ended with exit code %d", loss->code);
+    else if (loss->signal)
+        snprintf(how, sizeof how, "it %s", signal_did(loss->signal, did, sizeof did));
+    else
+        snprintf(how, sizeof how, "node %d died", loss->node);
+    snprintf(out, size, "set %d has lost rank %d (%s)", set, replica_of(m, loss->native).rank, how);
     return out;
 }

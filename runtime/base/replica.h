@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 enum { REPLICAS_MAX = 3, REPLICA_NAME = 48 };
 
@@ -54,6 +55,16 @@ static inline int replica_native(const struct replica_map *m, int rank, int set)
     return replica_map_is_used(m) ? m->native[set * m->ranks + rank] : rank;
 }
 
+/* Why a set ends before the others, if it does (runtime/view/sets.c). */
+struct replica_loss {
+    bool retired;
+    int native; /* who was lost first, */
+    int node;   /* where, */
+    int signal; /* by what: killed by it (base/signals.h), */
+    int code;   /* or ended by itself with that; both 0: its node died */
+    uint64_t epoch;
+};
+
 /* May the program run so? group [natives]: the nodes of the native ranks, or the racks of these. No two replicas of a
  * rank are in one group. If two are: *rank is the first such rank. */
 bool replica_map_is_apart(const struct replica_map *m, const int *group, int *rank);
@@ -62,6 +73,13 @@ bool replica_map_is_apart(const struct replica_map *m, const int *group, int *ra
  * round. */
 bool replica_map_is_even(const struct replica_map *m, const int *node, int rank[2], int *set);
 
+/* number[ranks]: the node of each rank as the program counts nodes, in the order in which the ranks of the set come to
+ * them. In sets that are alike the numbers are the same. node [natives]. */
+void replica_map_number(const struct replica_map *m, int set, const int *node, int *number);
+
 /* As people are told of it: "rank 3 of set 1", or, in a job without replicas, "rank 3". Returns out. */
 const char *replica_name(const struct replica_map *m, int native, char out[REPLICA_NAME]);
+/* "set 1 has lost rank 3 (node 5 died)". Returns out. */
+const char *replica_loss_said(const struct replica_map *m, int set, const struct replica_loss *loss, char *out,
+                              size_t size);
 #endif

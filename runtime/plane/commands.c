@@ -23,6 +23,7 @@ static void tell_view(struct plane *p)
         return;
     u->epoch = v->epoch;
     u->by_loss = v->by_loss;
+    memcpy(u->loss, v->loss, sizeof u->loss);
     u->rank_node = calloc((size_t)v->ranks, sizeof *u->rank_node);
     u->alive = calloc((size_t)p->agent.members, sizeof *u->alive);
     if (!u->rank_node || !u->alive) {

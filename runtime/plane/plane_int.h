@@ -104,6 +104,7 @@ struct upcall {
     uint64_t epoch;
     int *rank_node;
     bool *alive, by_loss;
+    struct replica_loss loss[REPLICAS_MAX];
     char *text;
 };
 

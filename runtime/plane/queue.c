@@ -171,7 +171,7 @@ static void upcall_run(struct plane *p, const struct upcall *u)
         cb->stay(cb->user, u->seat);
         break;
     case UPCALL_VIEW:
-        cb->view(cb->user, u->epoch, u->rank_node, u->alive, u->by_loss);
+        cb->view(cb->user, u->epoch, u->rank_node, u->alive, u->by_loss, u->loss);
         break;
     case UPCALL_JOB_OVER:
         cb->job_over(cb->user, u->code, u->text);

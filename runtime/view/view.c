@@ -398,15 +398,21 @@ static void rank_done(struct view *v, const struct view_event *e)
 {
     if (!is_current(v, e))
         return;
+    int node = v->rank[e->a].node;
     rank_leave(&v->rank[e->a], RANK_DONE);
     slot_follows(v, v->rank[e->a].slot);
-    if (e->c != 0)
+    if (e->c != 0 && sets_are_used(v))
+        sets_rank_ended(v, (int)e->a, node, (int)e->c);
+    else if (e->c != 0)
         stop(v, (int)e->c, "rank %d ended with exit code %d", (int)e->a, (int)e->c);
 }
 
 static void stop_asked(struct view *v, const struct view_event *e)
 {
-    if (e->b)
+    int rank = (int)e->b - 1;
+    if (e->b && sets_are_used(v) && rank >= 0 && rank < v->ranks && e->a)
+        sets_rank_ended(v, rank, v->rank[rank].node, (int)e->a);
+    else if (e->b)
         stop(v, (int)e->a, "rank %u ended the job with code %u", e->b - 1, e->a);
     else
         stop(v, (int)e->a, "the job was stopped");
@@ -456,7 +462,7 @@ static void check_needed(struct view *v)
     int r = 0;
     while (r < v->ranks && !v->rank[r].death.times)
         r++;
-    if (v->stopped || !v->needs_all || v->survives || r == v->ranks)
+    if (v->stopped || !v->needs_all || v->survives || r == v->ranks || sets_are_used(v))
         return;
     const struct view_death *d = &v->rank[r].death;
     v->by_loss = true;
@@ -470,6 +476,13 @@ static void check_needed(struct view *v)
 static void check_finished(struct view *v)
 {
     int done = 0; /* ranks that ended by themselves */
+    if (sets_are_used(v)) {
+        int code;
+        char why[sizeof v->why];
+        if (sets_are_finished(v, &code, why, sizeof why))
+            stop(v, code, "%s", why);
+        return;
+    }
     for (int r = 0; r < v->ranks; r++) {
         if (v->rank[r].state == RANK_RUNNING)
             return;
@@ -600,6 +613,7 @@ void view_apply(struct view *v, uint64_t epoch, const struct view_event *events,
         copyset_fill(v, i);
     }
     policy_even(v);
+    sets_look(v);
     check_needed(v);
     check_finished(v);
 }
@@ -627,6 +641,8 @@ static bool ends_job(const struct view *v, int node)
 {
     if (!view_node_takes_part(v, node))
         return false;
+    if (sets_are_used(v))
+        return sets_end_with(v, node);
     bool others = false;
     for (int r = 0; r < v->ranks && !others; r++)
         others = v->rank[r].state == RANK_RUNNING && v->rank[r].node != node;

@@ -50,6 +50,7 @@
 
 #include "runtime/base/job_settings.h"
 #include "runtime/base/life.h"
+#include "runtime/base/replica.h"
 #include "runtime/base/view_event.h"
 #include "runtime/wire/layout.h"
 
@@ -132,11 +133,13 @@ struct view {
     int *queue; /* [ids] and the nodes that were reached */
     struct view_move {
         int slot, from, to;
-    } * plan;                  /* the slots that move by the last deaths and births (plan.h), */
-    int planned;               /* so many */
-    struct sliding *sliding;   /* plan.c: the nodes stand on a grid; NULL: on none */
-    int *died;                 /* [ids] scratch: nodes that die in this view, */
-    struct plan_birth *births; /* [ids] and that are born */
+    } * plan;                               /* the slots that move by the last deaths and births (plan.h), */
+    int planned;                            /* so many */
+    struct sliding *sliding;                /* plan.c: the nodes stand on a grid; NULL: on none */
+    int *died;                              /* [ids] scratch: nodes that die in this view, */
+    struct plan_birth *births;              /* [ids] and that are born */
+    const struct replica_map *replicas;     /* NULL: the program runs once */
+    struct replica_loss loss[REPLICAS_MAX]; /* of each set (sets.c) */
     /* the end */
     bool
         needs_all; /* the program is one whose processes cannot be started again, and it ends by the first that dies, */
@@ -213,6 +216,12 @@ static inline struct view_event view_event_of_life(enum view_event_type type, st
  * copies is the caller's; NULL: the default, without domains. Returns false when out of memory. */
 bool view_init(struct view *v, enum view_policy policy, int nodes, int spares, int room, int ranks,
                const int *rank_node, const struct copy_rule *copies);
+/* The program runs several times, as the map says, which outlives the view. After view_init. */
+void view_replicate(struct view *v, const struct replica_map *map);
+/* Has the set all its ranks, as far as they have not come to their end? */
+bool view_set_is_whole(const struct view *v, int set);
+/* Bit s: set s is not whole, and what is left of it ends. */
+unsigned view_sets_retired(const struct view *v);
 /* Ids for nodes: all that may ever be. */
 static inline int view_ids(const struct view *v)
 {

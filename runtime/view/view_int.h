@@ -1,7 +1,8 @@
 /* Between the rooms of a view:
  *   view.c     events, ranks, what the deaths and births of a view do
  *   follow.c   copies go where their slots go, and what is too much goes
- *   plan.c     who takes over; plan_auto.c: what auto knows and is asked */
+ *   plan.c     who takes over; plan_auto.c: what auto knows and is asked
+ *   sets.c     sets of a program that runs several times */
 #ifndef KEEL_VIEW_VIEW_INT_H
 #define KEEL_VIEW_VIEW_INT_H
 
@@ -23,4 +24,15 @@ void follow_equal(struct view *v, int copyset);
 void follow_trim(struct view *v, int copyset);
 /* copies are placed where the slot is, and where it goes. After policy_look. */
 void follow_place(struct view *v, int copyset);
+
+/* sets.c. */
+bool sets_are_used(const struct view *v);
+/* And where they are: a rank has ended with that code, or asked for the job's end with it. */
+void sets_rank_ended(struct view *v, int native, int node, int code);
+/* After the view's events: who is not whole any more? */
+void sets_look(struct view *v);
+/* Is the job over, with which code, and why? */
+bool sets_are_finished(struct view *v, int *code, char *why, size_t size);
+/* Would it be without the node? */
+bool sets_end_with(const struct view *v, int node);
 #endif

@@ -100,6 +100,20 @@ static void test_replica_map_of_sets_that_are_not_alike_names_two_ranks(void **s
     replica_map_fini(&m);
 }
 
+static void test_replica_map_number_counts_the_nodes_of_each_set_from_0(void **state)
+{
+    (void)state;
+    static const int expected[] = {0, 0, 1, 2};
+    struct replica_map m;
+    int number[4];
+    assert_true(replica_map_init(&m, 4, 2));
+    for (int set = 0; set < 2; set++) {
+        replica_map_number(&m, set, (int[]){3, 3, 1, 2, 5, 5, 9, 7}, number);
+        assert_memory_equal(number, expected, sizeof expected);
+    }
+    replica_map_fini(&m);
+}
+
 static void test_replica_name_says_rank_and_set(void **state)
 {
     (void)state;
@@ -108,6 +122,23 @@ static void test_replica_name_says_rank_and_set(void **state)
     assert_true(replica_map_init(&m, 4, 2));
     assert_string_equal(replica_name(&m, 3, name), "rank 3 of set 0");
     assert_string_equal(replica_name(&m, 7, name), "rank 3 of set 1");
+    replica_map_fini(&m);
+}
+
+static void test_replica_loss_says_who_and_how(void **state)
+{
+    (void)state;
+    struct replica_map m;
+    char said[128];
+    assert_true(replica_map_init(&m, 4, 2));
+    struct replica_loss loss = {.native = 7, .node = 5};
+    assert_string_equal(replica_loss_said(&m, 1, &loss, said, sizeof said), "set 1 has lost rank 3 (node 5 died)");
+    loss.signal = 9;
+    assert_string_equal(replica_loss_said(&m, 1, &loss, said, sizeof said),
+                        "set 1 has lost rank 3 (it was killed by SIGKILL)");
+    loss.code = 2;
+    assert_string_equal(replica_loss_said(&m, 1, &loss, said, sizeof said),
+                        "set 1 has lost rank 3 (it ended with exit code 2)");
     replica_map_fini(&m);
 }
 
@@ -120,7 +151,9 @@ int main(void)
         cmocka_unit_test(test_replica_map_of_a_job_without_replicas_changes_nothing),
         cmocka_unit_test(test_replica_map_with_two_of_a_rank_on_a_node_names_the_rank),
         cmocka_unit_test(test_replica_map_of_sets_that_are_not_alike_names_two_ranks),
+        cmocka_unit_test(test_replica_map_number_counts_the_nodes_of_each_set_from_0),
         cmocka_unit_test(test_replica_name_says_rank_and_set),
+        cmocka_unit_test(test_replica_loss_says_who_and_how),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,249 @@
+/* Which sets of a program with replicas are whole, and when the job is over. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/view/view.h"
+#include "seed.h"
+
+enum { RANKS = 3 }; /* of the program: each on a node of its own */
+
+static struct replica_map map;
+static struct view v;
+
+static void open_sets(int sets, const int *native)
+{
+    int rank_node[RANKS * REPLICAS_MAX];
+    for (int r = 0; r < RANKS * sets; r++)
+        rank_node[r] = r;
+    assert_true(native ? replica_map_init_from(&map, RANKS, sets, native) : replica_map_init(&map, RANKS, sets));
+    assert_true(view_init(&v, VIEW_DEGRADE, RANKS * sets, 0, 0, RANKS * sets, rank_node, NULL));
+    view_replicate(&v, &map);
+}
+
+static int close_sets(void **state)
+{
+    (void)state;
+    view_fini(&v);
+    replica_map_fini(&map);
+    return 0;
+}
+
+static void apply(const struct view_event *events, int n)
+{
+    view_apply(&v, v.epoch + 1, events, n);
+}
+static void one(uint32_t type, uint32_t a, uint32_t c)
+{
+    struct view_event e = {.type = type, .a = a, .c = c};
+    apply(&e, 1);
+}
+static void die(int native)
+{
+    one(VIEW_RANK_DEAD, (uint32_t)native, SIGKILL);
+}
+static void end(int native, int code)
+{
+    one(VIEW_RANK_DONE, (uint32_t)native, (uint32_t)code);
+}
+
+static void test_sets_one_that_loses_a_rank_is_retired_and_the_job_goes_on(void **state)
+{
+    (void)state;
+    open_sets(2, NULL);
+    assert_int_equal(view_sets_retired(&v), 0);
+    die(4);
+    assert_int_equal(view_sets_retired(&v), 2);
+    assert_true(view_set_is_whole(&v, 0));
+    assert_false(v.stopped);
+    assert_int_equal(v.loss[1].native, 4);
+    assert_int_equal(v.loss[1].node, 4);
+    assert_int_equal(v.loss[1].signal, SIGKILL);
+    /* the others of it end, in whatever way, and that changes neither the reason nor anything else */
+    end(3, 1);
+    die(5);
+    assert_int_equal(v.loss[1].native, 4);
+    assert_int_equal(view_sets_retired(&v), 2);
+    assert_false(v.stopped);
+    for (int r = 0; r < RANKS; r++) {
+        assert_false(v.stopped);
+        end(r, 0);
+    }
+    assert_true(v.stopped);
+    assert_int_equal(v.code, 0);
+}
+
+static void test_sets_by_a_map_are_those_of_the_map(void **state)
+{
+    (void)state;
+    static const int native[] = {0, 4, 2, 3, 1, 5}; /* rank 1 of set 0 is native rank 4 */
+    open_sets(2, native);
+    die(4);
+    assert_int_equal(view_sets_retired(&v), 1);
+    assert_true(view_set_is_whole(&v, 1));
+}
+
+static void test_sets_job_waits_for_each_set_that_is_whole(void **state)
+{
+    (void)state;
+    open_sets(2, NULL);
+    for (int r = RANKS; r < 2 * RANKS; r++)
+        end(r, 0);
+    assert_false(v.stopped); /* set 0 is slower */
+    die(1);
+    assert_true(v.stopped); /* and does not come there */
+    assert_int_equal(v.code, 0);
+}
+
+static void test_sets_rank_that_has_ended_is_no_loss(void **state)
+{
+    (void)state;
+    open_sets(2, NULL);
+    end(3, 0);
+    one(VIEW_NODE_DEAD, 3, 0);
+    assert_int_equal(view_sets_retired(&v), 0);
+    one(VIEW_RANK_LEFT, 4, 0); /* called keel_finalize */
+    die(4);
+    assert_int_equal(view_sets_retired(&v), 0);
+}
+
+static void test_sets_node_that_hits_two_of_three_leaves_the_third(void **state)
+{
+    (void)state;
+    open_sets(3, NULL);
+    const struct view_event both[] = {{.type = VIEW_NODE_DEAD, .a = 0}, {.type = VIEW_NODE_DEAD, .a = 8}};
+    apply(both, 2);
+    assert_int_equal(view_sets_retired(&v), 5);
+    assert_false(v.stopped);
+    assert_int_equal(v.loss[0].signal, 0);
+    assert_int_equal(v.loss[0].code, 0);
+    one(VIEW_NODE_DEAD, 4, 0);
+    assert_true(v.stopped);
+    assert_int_equal(v.code, 137);
+    assert_string_equal(v.why, "set 1 has lost rank 1 (node 4 died), and no set is left");
+}
+
+static void test_sets_last_one_that_breaks_gives_the_job_its_code(void **state)
+{
+    (void)state;
+    open_sets(2, NULL);
+    end(1, 3);
+    assert_int_equal(view_sets_retired(&v), 1);
+    assert_false(v.stopped);
+    end(4, 3); /* the program's own decision comes in all sets */
+    assert_true(v.stopped);
+    assert_int_equal(v.code, 3);
+    assert_string_equal(v.why, "set 1 has lost rank 1 (it ended with exit code 3), and no set is left");
+    close_sets(NULL);
+    open_sets(2, NULL);
+    end(1, 3);
+    one(VIEW_RANK_DEAD, 5, SIGSEGV);
+    assert_int_equal(v.code, 128 + SIGSEGV);
+}
+
+static void test_sets_rank_that_asks_for_the_end_ends_its_set(void **state)
+{
+    (void)state;
+    open_sets(2, NULL);
+    const struct view_event asks = {.type = VIEW_STOP, .a = 7, .b = 1 + 4};
+    apply(&asks, 1);
+    assert_int_equal(view_sets_retired(&v), 2);
+    assert_false(v.stopped);
+    const struct view_event user = {.type = VIEW_STOP, .a = 130, .b = 0};
+    apply(&user, 1);
+    assert_true(v.stopped);
+    assert_int_equal(v.code, 130);
+}
+
+static void test_sets_of_a_program_that_needs_all_go_on_alike(void **state)
+{
+    (void)state;
+    open_sets(2, NULL);
+    one(VIEW_NEEDS, 1, 0);
+    die(0);
+    assert_int_equal(view_sets_retired(&v), 1);
+    assert_false(v.stopped);
+}
+
+static void test_sets_node_is_worth_the_job_if_no_set_does_without_it(void **state)
+{
+    (void)state;
+    open_sets(2, NULL);
+    assert_int_equal(view_stake(&v, 0, 0), STAKE_NONE);
+    die(4);
+    assert_int_equal(view_stake(&v, 0, 0), STAKE_JOB);
+    assert_int_equal(view_stake(&v, 3, 0), STAKE_NONE);
+}
+
+/* Whatever dies in whatever order, and in whatever batches: a set is retired if and only if one of its ranks was lost,
+ * and two views of the same events are the same. */
+static void test_sets_at_random_are_whole_exactly_if_they_have_lost_nobody(void **state)
+{
+    (void)state;
+    struct rng rng;
+    seed_rng(&rng);
+    for (int run = 0; run < 400; run++) {
+        int sets = 2 + (int)rng_below(&rng, 2), natives = RANKS * sets, native[RANKS * REPLICAS_MAX];
+        for (int i = 0; i < natives; i++)
+            native[i] = i;
+        for (int i = natives - 1; i > 0; i--) {
+            int k = (int)rng_below(&rng, (uint64_t)i + 1), was = native[i];
+            native[i] = native[k];
+            native[k] = was;
+        }
+        open_sets(sets, native);
+        bool gone[RANKS * REPLICAS_MAX] = {false};
+        unsigned lost = 0;
+        while (!v.stopped) {
+            struct view_event batch[3];
+            int n = 0;
+            while (n < 3) {
+                int r = (int)rng_below(&rng, (uint64_t)natives), what = (int)rng_below(&rng, 4);
+                if (gone[r])
+                    break;
+                gone[r] = true;
+                lost |= what < 3 ? 1u << replica_of(&map, r).set : 0;
+                batch[n++] =
+                    what == 0   ? (struct view_event){.type = VIEW_NODE_DEAD, .a = (uint32_t)r}
+                    : what == 1 ? (struct view_event){.type = VIEW_RANK_DEAD, .a = (uint32_t)r, .c = SIGKILL}
+                                : (struct view_event){.type = VIEW_RANK_DONE, .a = (uint32_t)r, .c = what == 2 ? 5 : 0};
+            }
+            if (!n)
+                continue;
+            apply(batch, n);
+            assert_int_equal(view_sets_retired(&v), lost);
+            bool running = false; /* of a whole set */
+            for (int r = 0; r < natives; r++)
+                running |= !gone[r] && !(lost >> replica_of(&map, r).set & 1);
+            assert_int_equal(v.stopped, lost == (1u << sets) - 1 || !running);
+            if (v.stopped)
+                assert_int_equal(v.code != 0, lost == (1u << sets) - 1);
+        }
+        close_sets(NULL);
+    }
+    open_sets(2, NULL);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_teardown(name, close_sets)
+    const struct CMUnitTest tests[] = {
+        TEST(test_sets_one_that_loses_a_rank_is_retired_and_the_job_goes_on),
+        TEST(test_sets_by_a_map_are_those_of_the_map),
+        TEST(test_sets_job_waits_for_each_set_that_is_whole),
+        TEST(test_sets_rank_that_has_ended_is_no_loss),
+        TEST(test_sets_node_that_hits_two_of_three_leaves_the_third),
+        TEST(test_sets_last_one_that_breaks_gives_the_job_its_code),
+        TEST(test_sets_rank_that_asks_for_the_end_ends_its_set),
+        TEST(test_sets_of_a_program_that_needs_all_go_on_alike),
+        TEST(test_sets_node_is_worth_the_job_if_no_set_does_without_it),
+        TEST(test_sets_at_random_are_whole_exactly_if_they_have_lost_nobody),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
