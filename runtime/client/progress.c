@@ -106,7 +106,7 @@ static void give_up(struct op *op)
     else if (node >= 0)
         snprintf(why, sizeof why, "%s node %d", went_out ? "has no answer of" : "had no connection to", node);
     log_warn_some("%s of %llu bytes with rank %d took longer than the %llu ms of KEEL_TIMEOUT_MS: it %s",
-                  names[op->kind], (unsigned long long)op->len, op->rank,
+                  names[op->kind], (unsigned long long)(op->kind == OP_RMW ? op->word : op->len), op->rank,
                   (unsigned long long)(op->client->timeout_ns / KEEL_NS_PER_MS), why);
     op_fail(op, KEEL_ERR_TIMEOUT);
 }

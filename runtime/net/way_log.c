@@ -1,6 +1,7 @@
 #include "runtime/net/way.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
@@ -33,7 +34,8 @@ void way_log(const struct ways *kind, const struct way *w, const struct tp_addr 
         return;
     }
     address_text(to, address, sizeof address);
-    log_warn_some("no connection to %s %d (%s) for %llu s: %s; is there a firewall, or no route? It is tried again",
-                  kind->whose, number_of(w, kind), address, seconds,
-                  w->error ? strerror(w->error) : "it ended before it was there");
+    log_warn_some("no connection to %s %d (%s) for %llu s: %s; %s It is tried again", kind->whose, number_of(w, kind),
+                  address, seconds, w->error ? strerror(w->error) : "it ended before it was there",
+                  w->error == ECONNREFUSED ? "nobody listens there yet, or a firewall refuses."
+                                           : "is there a firewall, or no route?");
 }

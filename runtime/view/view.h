@@ -169,8 +169,8 @@ enum view_event_type {
                              of its questions */
 };
 
-/* a of VIEW_FIGURE. Whatever it says holds until the next one of its kind; of a slot only what is of that slot. One that
- * makes no sense changes nothing, nor does any where the nodes stand on no grid or the method is another one. */
+/* a of VIEW_FIGURE. Whatever it says holds until the next one of its kind; of a slot only what is of that slot. One
+ * that makes no sense changes nothing, nor does any where the nodes stand on no grid or the method is another one. */
 enum view_figure {
     FIGURE_PATTERN, /* b view_pattern_word, c steps in 1000 s, d bytes of a message */
     FIGURE_SLOT,    /* b slot, d its bytes */

@@ -59,7 +59,7 @@ PURE_CALLS = re.compile(
     "malloc|calloc|realloc|free|mem(cpy|move|set|cmp|r?chr)|str[a-z]+|v?snprintf|sscanf|sigabbrev_np|to(lower|upper)|qsort(_r)?|bsearch|abs|labs"
     "|__assert_fail|abort|sqrt|pow|log|log2|exp|floor|ceil|round|lround|fabs|hypot"
     # what compilers make of these, and add
-    "|__isoc\\d+_(sscanf|strto[a-z]+)|__[a-z]+_chk|__ctype_(b|tolower|toupper)_loc|__stack_chk_fail|__popcountdi2|__cpu_model|__(mul|div)[sdxt]c3|bcmp"
+    "|__isoc\\d+_(sscanf|strto[a-z]+)|__[a-z]+_chk|__ctype_(b|tolower|toupper)_loc|__stack_chk_fail|__popcountdi2|__u?divti3|__u?modti3|__cpu_model|__(mul|div)[sdxt]c3|bcmp"
     "|_GLOBAL_OFFSET_TABLE_|__(asan|ubsan|tsan|sanitizer|gcov|llvm)_.*|__start_.*|__stop_.*")
 # What else a pure folder or source may call.
 ALSO = {

@@ -222,7 +222,7 @@ keel_status ofi_accept(struct tp *base, struct tp_connreq *req, void *user, stru
     if (!rc)
         rc = fi_accept(ep->fid, NULL, 0);
     if (rc) {
-        log_warn("transport: cannot accept a connection: %s", fabric_calls.strerror(-rc));
+        log_warn_some("transport: cannot accept a connection: %s", fabric_calls.strerror(-rc));
         ofi_ep_discard(ep);
         ofi_reject(base, req);
         return KEEL_ERR_SYSTEM;
@@ -231,7 +231,7 @@ keel_status ofi_accept(struct tp *base, struct tp_connreq *req, void *user, stru
     fabric_calls.freeinfo(req->info);
     free(req);
     if (!ofi_sock_setup_accepted(ep, &peer)) {
-        log_warn("transport: the socket of an accepted connection was not found");
+        log_warn_some("transport: the socket of an accepted connection was not found");
         ofi_ep_discard(ep);
         return KEEL_ERR_SYSTEM;
     }

@@ -102,7 +102,8 @@ bool program_tasks(struct program *p);
 
 /* program_segments.c. What is made and freed at the beginning of a stage; false: this process has come to its end. */
 bool program_change_segments(struct program *p, int stage);
-/* program_keep.c. Room for kept memory, and the version that it begins with; false: this process has come to its end. */
+/* program_keep.c. Room for kept memory, and the version that it begins with; false: this process has come to its end.
+ */
 bool program_keeps(struct program *p);
 keel_status program_commits(struct program *p, uint64_t version);
 /* All together go back to the last version. */

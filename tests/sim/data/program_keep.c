@@ -1,6 +1,6 @@
 /* Kept memory of a rank (scenario `keeps`): what it has for each version follows from rank and version alone, page by
- * page, of which some change and some do not. So whoever goes back to a version, or reads another rank's, is told whether
- * each byte is of that one version; and the stages say which one all live ranks can go on from. */
+ * page, of which some change and some do not. So whoever goes back to a version, or reads another rank's, is told
+ * whether each byte is of that one version; and the stages say which one all live ranks can go on from. */
 #include <stdlib.h>
 #include <string.h>
 
