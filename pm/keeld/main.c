@@ -209,6 +209,44 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     return 0;
 }
 
+/* The stub keeps the launcher's step alive; the agent is its child. */
+static int run_behind_stub(struct keeld_launch *launch)
+{
+    int pair[2];
+    launch->job_id = launch->summons->job_id;
+    launch->node = launch->summons->node;
+    forget_launcher();
+    descriptors_raise(&launch->descriptors);
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair) < 0) {
+        perror("keeld: socketpair");
+        return 1;
+    }
+    launch->runs = mmap(NULL, sizeof *launch->runs, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (launch->runs == MAP_FAILED) {
+        perror("keeld: mmap");
+        return 1;
+    }
+    pid_t stub = getpid();
+    pid_t agent = fork();
+    if (agent < 0) {
+        perror("keeld: fork");
+        return 1;
+    }
+    if (agent > 0) {
+        close(pair[1]);
+        secret_free(launch->summons, sizeof *launch->summons);
+        return stub_run(agent, pair[0], launch->runs);
+    }
+    detach(pair[1]);
+    keep_memory();
+    char who[32];
+    snprintf(who, sizeof who, "keeld node %d", launch->node);
+    log_init(who);
+    fault_init(launch->node, -1, 0);
+    return keeld_run(launch, stub);
+}
+
 int main(int argc, char **argv)
 {
     static const struct argp_option options[] = {
@@ -218,7 +256,6 @@ int main(int argc, char **argv)
                                      .doc = "The agent of one node of a Keel job. Started by keelrun, not by hand."};
     int how = 0;
     struct keeld_launch launch = {0};
-    int pair[2];
     argp_err_exit_status = 2;
     argp_parse(&argp, argc, argv, 0, NULL, &how);
     bool join = how == 'j';
@@ -238,36 +275,5 @@ int main(int argc, char **argv)
         fprintf(stderr, "keeld: not started by keelrun (no ticket on standard input)\n");
         return 2;
     }
-    launch.job_id = launch.summons->job_id;
-    launch.node = launch.summons->node;
-    forget_launcher();
-    descriptors_raise(&launch.descriptors);
-    prctl(PR_SET_CHILD_SUBREAPER, 1);
-    if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair) < 0) {
-        perror("keeld: socketpair");
-        return 1;
-    }
-    launch.runs = mmap(NULL, sizeof *launch.runs, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (launch.runs == MAP_FAILED) {
-        perror("keeld: mmap");
-        return 1;
-    }
-    pid_t stub = getpid();
-    pid_t agent = fork();
-    if (agent < 0) {
-        perror("keeld: fork");
-        return 1;
-    }
-    if (agent > 0) {
-        close(pair[1]);
-        secret_free(launch.summons, sizeof *launch.summons);
-        return stub_run(agent, pair[0], launch.runs);
-    }
-    detach(pair[1]);
-    keep_memory();
-    char who[32];
-    snprintf(who, sizeof who, "keeld node %d", launch.node);
-    log_init(who);
-    fault_init(launch.node, -1, 0);
-    return keeld_run(&launch, stub);
+    return run_behind_stub(&launch);
 }

@@ -170,16 +170,22 @@ static int run_worst(const struct options *o)
     return r.interrupted ? 130 : 0;
 }
 
+/* Before a file is opened. */
+static void check_sample(const struct options *o)
+{
+    if (o->links && o->methods > 1)
+        cli_die("--links is for one method at a time");
+    if (o->failures > o->setup.grid.nodes)
+        cli_die("more failures (%d) than nodes (%d)", o->failures, o->setup.grid.nodes);
+    if (o->ndead && o->draw == DRAW_ACTIVE && o->ndead >= o->setup.grid.nodes)
+        cli_die("more failures (%d) than nodes (%d)", o->ndead, o->setup.grid.nodes);
+}
+
 static int run_sample(struct options *o)
 {
     struct out out, links = {0};
     static char state[4096];
-    if (o->links && o->methods > 1)
-        cli_die("--links is for one method at a time");
-    if (o->ndead && o->draw == DRAW_ACTIVE && o->ndead >= o->setup.grid.nodes)
-        cli_die("more failures (%d) than nodes (%d)", o->ndead, o->setup.grid.nodes);
-    if (o->failures > o->setup.grid.nodes)
-        cli_die("more failures (%d) than nodes (%d)", o->failures, o->setup.grid.nodes);
+    check_sample(o);
     out_open(&out, o->out);
     if (o->links)
         out_open(&links, o->links);

@@ -85,14 +85,9 @@ static void read_listed(const char **list, int32_t *n, const char *arg)
     list[(*n)++] = arg;
 }
 
-// NOLINTNEXTLINE(readability-function-size): long, but a line for each option
-static error_t read_option(int key, char *arg, struct argp_state *state)
+/* What is placed, and by which method. */
+static bool read_setup(struct options *o, int key, char *arg)
 {
-    struct options *o = state->input;
-    if (key > NO_LETTER && key < 2 * NO_LETTER) {
-        key -= NO_LETTER;
-        o->given[key] = true;
-    }
     switch (key) {
     case 'g':
         o->grid = arg;
@@ -132,6 +127,16 @@ static error_t read_option(int key, char *arg, struct argp_state *state)
     case 'D':
         read_choice(o, key, arg);
         break;
+    default:
+        return false;
+    }
+    return true;
+}
+
+/* What happens to it, and how often it is looked at. */
+static bool read_study(struct options *o, int key, char *arg)
+{
+    switch (key) {
     case 'f':
         read_listed(o->fail, &o->nfail, arg);
         break;
@@ -156,6 +161,16 @@ static error_t read_option(int key, char *arg, struct argp_state *state)
     case 't':
         o->threads = (int)cli_whole(arg, "--threads", 1, 1024);
         break;
+    default:
+        return false;
+    }
+    return true;
+}
+
+/* What is written, and how far a search goes. */
+static bool read_output(struct options *o, int key, char *arg)
+{
+    switch (key) {
     case 'o':
         o->out = arg;
         break;
@@ -189,15 +204,26 @@ static error_t read_option(int key, char *arg, struct argp_state *state)
     case 'v':
         o->format = FORMAT_CSV;
         break;
-    case ARGP_KEY_ARG:
+    default:
+        return false;
+    }
+    return true;
+}
+
+static error_t read_option(int key, char *arg, struct argp_state *state)
+{
+    struct options *o = state->input;
+    if (key == ARGP_KEY_ARG) {
         if (o->args == 16)
             cli_die("too many arguments");
         o->arg[o->args++] = arg;
-        break;
-    default:
-        return ARGP_ERR_UNKNOWN;
+        return 0;
     }
-    return 0;
+    if (key > NO_LETTER && key < 2 * NO_LETTER) {
+        key -= NO_LETTER;
+        o->given[key] = true;
+    }
+    return read_setup(o, key, arg) || read_study(o, key, arg) || read_output(o, key, arg) ? 0 : ARGP_ERR_UNKNOWN;
 }
 
 static const struct argp_option *find_option(const struct argp_option *used, const char *name, size_t len)

@@ -222,8 +222,7 @@ static bool parse_failures(struct options *o, int key, char *arg)
 
 static bool parse_network(struct parse *p, int key, char *arg)
 {
-    struct options *o = p->o;
-    struct sim_config *c = &o->config;
+    struct sim_config *c = &p->o->config;
     switch (key) {
     case KEY_TOPOLOGY:
         p->topology = arg;
@@ -243,6 +242,15 @@ static bool parse_network(struct parse *p, int key, char *arg)
     case KEY_NO_AVOIDANCE:
         c->avoidance = false;
         return true;
+    }
+    return false;
+}
+
+static bool parse_traffic(struct parse *p, int key, char *arg)
+{
+    struct options *o = p->o;
+    struct sim_config *c = &o->config;
+    switch (key) {
     case KEY_PATTERN: {
         int v = sim_pattern_parse(arg);
         if (v < 0)
@@ -266,6 +274,14 @@ static bool parse_network(struct parse *p, int key, char *arg)
     case KEY_POISSON:
         c->poisson = true;
         return true;
+    }
+    return false;
+}
+
+static bool parse_method(struct parse *p, int key, char *arg)
+{
+    struct options *o = p->o;
+    switch (key) {
     case KEY_METHOD:
         p->method = sim_method_parse(arg);
         if (p->method < 0)
@@ -352,7 +368,8 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
         p->o->name = arg;
         return 0;
     }
-    if (parse_network(p, key, arg) || parse_failures(p->o, key, arg) || parse_run(p, key, arg))
+    if (parse_network(p, key, arg) || parse_traffic(p, key, arg) || parse_method(p, key, arg) ||
+        parse_failures(p->o, key, arg) || parse_run(p, key, arg))
         return 0;
     return ARGP_ERR_UNKNOWN;
 }

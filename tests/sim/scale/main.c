@@ -56,24 +56,10 @@ static bool parse_limits(int key, double x)
     return true;
 }
 
-static error_t parse(int key, char *arg, struct argp_state *state)
+/* What goes wrong, and how much of it. */
+static bool parse_harm(int key, double x)
 {
-    double x = arg ? atof(arg) : 0; // NOLINT(cert-err34-c): a test program
     switch (key) {
-    case 'n':
-        plan.n = (int)x;
-        if (plan.n < 1 || plan.n > MEMBER_NODES_MAX)
-            argp_failure(state, 2, 0, "--nodes must be from 1 to %d", MEMBER_NODES_MAX);
-        break;
-    case 'S':
-        plan.seed = (uint64_t)x;
-        break;
-    case 't':
-        plan.end = (uint64_t)(x * SEC);
-        break;
-    case 'A':
-        plan.at = (uint64_t)(x * SEC);
-        break;
     case 'k':
         plan.killed = (int)x;
         break;
@@ -113,6 +99,30 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case 'F':
         plan.flapping = (int)x;
         break;
+    default:
+        return false;
+    }
+    return true;
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    double x = arg ? atof(arg) : 0; // NOLINT(cert-err34-c): a test program
+    switch (key) {
+    case 'n':
+        plan.n = (int)x;
+        if (plan.n < 1 || plan.n > MEMBER_NODES_MAX)
+            argp_failure(state, 2, 0, "--nodes must be from 1 to %d", MEMBER_NODES_MAX);
+        break;
+    case 'S':
+        plan.seed = (uint64_t)x;
+        break;
+    case 't':
+        plan.end = (uint64_t)(x * SEC);
+        break;
+    case 'A':
+        plan.at = (uint64_t)(x * SEC);
+        break;
     case 'T':
         plan.together = true;
         break;
@@ -128,7 +138,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         plan.work_ns = (uint64_t)(x * 1000);
         break;
     default:
-        return parse_limits(key, x) ? 0 : ARGP_ERR_UNKNOWN;
+        return parse_harm(key, x) || parse_limits(key, x) ? 0 : ARGP_ERR_UNKNOWN;
     }
     return 0;
 }
