@@ -84,4 +84,17 @@ def test_pi_survives_a_killed_node_on_a_spare():
         assert re.search(r"rank 2 came back in round [12] on node 4", job.stderr()), job.stderr()
 
 
+def test_grid_keeps_neighbours_near():
+    code, out, err = run(["-n", "9", "--grid", "4x4", program("grid"), "20"])
+    assert (code, out, err) == (0, "3x3 ranks: rank 0 has heard of 8; neighbours are at most 1 links apart\n", ""), (code, out, err)
+    with Job(["-n", "9", "--grid", "4x4", "--substitution", "1D", program("grid"), "1500"], seconds=100) as job:
+        wait_for(lambda: [e for e in job.events("application") if e["name"] == "half"], "the middle", 60)
+        subprocess.run([KEELCTL, "kill-node", job.id(), "4"], check=True, capture_output=True, timeout=20)
+        assert job.wait() == 0, job.stderr()
+        assert job.stdout() == "3x3 ranks: rank 0 has heard of 8; neighbours are at most 2 links apart\n", job.stdout()
+        assert "; rank 4 continues on node 7" in job.stderr(), job.stderr()
+        for there in r"rank 4 at 1,1 goes on in round \d+ on node 7", r"rank 7 at 1,2 goes on in round \d+ on node 13":
+            assert len(re.findall(there, job.stderr())) == 1, job.stderr()
+
+
 keeltest.main(globals())
