@@ -14,7 +14,7 @@ STENCIL = os.environ.get("KEEL_STENCIL", "build/apps/stencil/keel-stencil")
 SEED = int(os.environ.get("KEEL_SEED", time.time_ns() % 10**6))
 RUNS = [("5p", []), ("9p", ["--periodic"]), ("7p", ["--cells", "24x24x24"]),
         ("27p", ["--cells", "20x24x22", "--periodic"])]
-SETTLES = ["--cells", "48x48", "--tolerance", "2e-5", "--sweeps", "5000"]
+SETTLES = ["--cells", "32x32", "--tolerance", "2e-5", "--sweeps", "5000"]
 
 
 def result(out):
