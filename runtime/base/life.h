@@ -9,7 +9,6 @@
 struct life {
     int rank;             /* -1: none */
     uint32_t incarnation; /* 0 at the start, one more with each process that takes over */
-    int replica;          /* which of the processes that run the rank at the same time; 0, as one does today */
 };
 
 /* Of a process that runs no rank. */
@@ -25,11 +24,11 @@ static inline bool life_is_none(struct life l)
 }
 static inline bool life_equal(struct life l, struct life m)
 {
-    return l.rank == m.rank && l.incarnation == m.incarnation && l.replica == m.replica;
+    return l.rank == m.rank && l.incarnation == m.incarnation;
 }
-/* Did l run the same replica of the same rank before m did? Lives of others are in no order: false. */
+/* Did l run the same rank before m did? Lives of others are in no order: false. */
 static inline bool life_is_before(struct life l, struct life m)
 {
-    return l.rank == m.rank && l.replica == m.replica && l.incarnation < m.incarnation;
+    return l.rank == m.rank && l.incarnation < m.incarnation;
 }
 #endif

@@ -7,22 +7,20 @@
 
 #include "runtime/base/life.h"
 
-static const struct life here = {.rank = 3, .replica = 1, .incarnation = 5};
+static const struct life here = {.rank = 3, .incarnation = 5};
 
 static void test_life_equal_looks_at_all_that_tells_processes_apart(void **state)
 {
     (void)state;
-    struct life rank = here, replica = here, incarnation = here;
+    struct life rank = here, incarnation = here;
     rank.rank = 4;
-    replica.replica = 0;
     incarnation.incarnation = 6;
     assert_true(life_equal(here, here));
     assert_false(life_equal(here, rank));
-    assert_false(life_equal(here, replica));
     assert_false(life_equal(here, incarnation));
 }
 
-static void test_life_before_another_is_of_the_same_rank_and_replica(void **state)
+static void test_life_before_another_is_of_the_same_rank(void **state)
 {
     (void)state;
     struct life later = here;
@@ -32,9 +30,6 @@ static void test_life_before_another_is_of_the_same_rank_and_replica(void **stat
     assert_false(life_is_before(here, here));
     struct life other = later;
     other.rank = 4;
-    assert_false(life_is_before(here, other));
-    other = later;
-    other.replica = 0;
     assert_false(life_is_before(here, other));
     assert_false(life_is_before(other, here));
 }
@@ -59,7 +54,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_life_equal_looks_at_all_that_tells_processes_apart),
-        cmocka_unit_test(test_life_before_another_is_of_the_same_rank_and_replica),
+        cmocka_unit_test(test_life_before_another_is_of_the_same_rank),
         cmocka_unit_test(test_life_before_the_greatest_incarnation_is_any_other),
         cmocka_unit_test(test_life_none_is_no_rank_s),
     };
