@@ -67,7 +67,7 @@ json_t *job_status(const struct job_agents *job)
     char id[17];
     snprintf(id, sizeof id, "%016" PRIx64, job->id);
     json_t *all = json_pack("{s:s, s:o}", "job", id, "nodes", nodes);
-    static const char *const common[] = {"program", "size", "epoch", "alive", "rank_node", "keelrun"};
+    static const char *const common[] = {"program", "size", "epoch", "alive", "rank_node", "keelrun", "replicas"};
     for (size_t i = 0; newest && i < sizeof common / sizeof common[0]; i++)
         json_object_set(all, common[i], json_object_get(newest, common[i]));
     json_object_set_new(all, "counters", counters_of_job(nodes));

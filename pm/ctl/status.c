@@ -67,6 +67,20 @@ static void show_detection(const json_t *d)
                int_of(one, "node"), text_of(one, "evidence"), text_of(one, "why"));
 }
 
+/* Who is who; without replicas nothing, and nothing is to be freed. */
+static void map_gather(struct replica_map *m, const json_t *status)
+{
+    const json_t *said = json_object_get(status, "replicas");
+    int sets = (int)int_of(said, "sets"), natives = (int)int_of(status, "size");
+    *m = (struct replica_map){0};
+    if (sets < 2 || sets > REPLICAS_MAX || natives < sets || natives % sets)
+        return;
+    int *native = pm_alloc((size_t)natives * sizeof *native);
+    if (codec_to_ints(json_object_get(said, "native"), native, natives, 0, natives - 1))
+        (void)replica_map_init_from(m, natives / sets, sets, native);
+    free(native);
+}
+
 /* What the nodes say of who waits, together. False: nothing to go by. */
 static bool waits_gather(struct waits *w, const json_t *status, uint64_t now)
 {
@@ -94,10 +108,11 @@ static void show_waits(const struct waits *w, int node, int rank, uint64_t now)
             printf("         %s\n", line);
 }
 
-static void show_rank(const struct waits *w, int node, const json_t *rank, uint64_t now)
+static void show_rank(const struct waits *w, const struct replica_map *m, int node, const json_t *rank, uint64_t now)
 {
     int number = (int)int_of(rank, "rank");
-    printf("    rank %-4d pid %-7lld incarnation %lld  %s%s\n", number, int_of(rank, "pid"),
+    char name[REPLICA_NAME];
+    printf("    %-9s pid %-7lld incarnation %lld  %s%s\n", replica_name(m, number, name), int_of(rank, "pid"),
            int_of(rank, "incarnation"), text_of(rank, "state"),
            w && waits_is_stopped(w, number) && strcmp(text_of(rank, "state"), "running") == 0
                ? ", stopped by a signal or a debugger"
@@ -119,6 +134,10 @@ int verb_status(const struct job_agents *job, const struct request *r)
     uint64_t now = clock_now_ns();
     long long size = int_of(status, "size");
     bool gathered = waits_gather(&waits, status, now);
+    struct replica_map map;
+    map_gather(&map, status);
+    if (gathered)
+        waits.replicas = replica_map_is_used(&map) ? &map : NULL;
     printf("job %s  %s  %lld %s  epoch %lld%s\n", text_of(status, "job"), text_of(status, "program"), size,
            plural(size, "rank", "ranks"), int_of(status, "epoch"),
            json_is_true(json_object_get(status, "keelrun")) ? "" : "  (without keelrun)");
@@ -131,7 +150,7 @@ int verb_status(const struct job_agents *job, const struct request *r)
                text_of(node, "state"), int_of(node, "agent_pid"),
                json_is_true(json_object_get(node, "spare")) ? "  spare" : "");
         json_array_foreach(json_object_get(node, "ranks"), k, rank)
-            show_rank(gathered ? &waits : NULL, (int)int_of(node, "node"), rank, now);
+            show_rank(gathered ? &waits : NULL, &map, (int)int_of(node, "node"), rank, now);
         if (r->detect)
             show_detection(json_object_get(node, "detection"));
     }
@@ -139,6 +158,7 @@ int verb_status(const struct job_agents *job, const struct request *r)
         counters_show(json_object_get(status, "counters"));
     if (gathered)
         waits_fini(&waits);
+    replica_map_fini(&map);
     json_decref(status);
     return 0;
 }

@@ -51,6 +51,28 @@ static json_t *counted(const struct keeld *a)
     return json ? json : json_object();
 }
 
+/* Who is who, and which sets are not whole; of ranks by which number, in which set. */
+static void add_replicas(const struct keeld *a, json_t *status)
+{
+    const struct replica_map *m = &a->job.settings.replicas;
+    json_t *rank;
+    size_t i;
+    if (!replica_map_is_used(m))
+        return;
+    json_object_set_new(status, "replicas",
+                        json_pack("{s:i, s:o, s:o}", "sets", m->replicas, "native",
+                                  codec_ints(m->native, replica_map_natives(m)), "lost",
+                                  keeld_sets_json(m, a->view.loss)));
+    json_array_foreach(json_object_get(status, "ranks"), i, rank) {
+        int native = (int)json_integer_value(json_object_get(rank, "rank"));
+        struct replica who = replica_of(m, native < 0 ? 0 : native);
+        if (native < 0)
+            continue;
+        json_object_set_new(rank, "as_rank", json_integer(who.rank));
+        json_object_set_new(rank, "set", json_integer(who.set));
+    }
+}
+
 static json_t *status_json(const struct keeld *a)
 {
     static const char *const states[] = {"joining", "configured", "running", "out", "ending", "over"};
@@ -66,7 +88,7 @@ static json_t *status_json(const struct keeld *a)
         json_array_append_new(hosts, json_string(a->peers[i].host));
     char job[17];
     snprintf(job, sizeof job, "%016llx", (unsigned long long)a->launch.job_id);
-    return json_pack(
+    json_t *status = json_pack(
         "{s:s, s:i, s:s, s:s, s:i, s:i, s:i, s:b, s:b, s:I, s:o, s:o, s:o, s:i, s:i, s:i, s:o, s:o, s:o, s:o, s:o}",
         "job", job, "node", a->launch.node, "host", a->self_host, "state",
         a->launch.back && a->state < KEELD_RUNNING ? "returning" : states[a->state], "agent_pid", (int)getpid(),
@@ -76,6 +98,8 @@ static json_t *status_json(const struct keeld *a)
         "nodes", a->job.settings.nodes, "spares", a->job.settings.spares, "size", a->job.settings.ranks, "program",
         codec_text(a->job.argv ? a->job.argv[0] : ""), "detection", detection(a), "waiting", keeld_waits_json(a),
         "hosts", hosts, "counters", counted(a));
+    add_replicas(a, status);
+    return status;
 }
 
 /* ---- guests ---- */

@@ -228,6 +228,9 @@ void keeld_join_run(struct keeld *a);
 void keeld_join_say(const struct keeld *a, const char *line);
 void keeld_join_over(const struct keeld *a);
 
+/* plane.c: of each set who was lost first, or null. */
+json_t *keeld_sets_json(const struct replica_map *m, const struct replica_loss *loss);
+
 /* starts.c */
 void keeld_starts_begin(struct keeld *a, const json_t *m);
 /* All nodes have joined. */

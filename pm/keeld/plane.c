@@ -65,7 +65,7 @@ static void view_take(struct keeld_view *v, const struct job_settings *s, uint64
         }
 }
 
-static json_t *sets_json(const struct replica_map *m, const struct replica_loss *loss)
+json_t *keeld_sets_json(const struct replica_map *m, const struct replica_loss *loss)
 {
     json_t *sets = json_array();
     for (int s = 0; s < m->replicas; s++)
@@ -96,7 +96,7 @@ static void plane_view(void *user, uint64_t epoch, const int *rank_node, const b
     json_t *view = json_pack("{s:I, s:o, s:o}", "epoch", (json_int_t)epoch, "rank_node",
                              codec_ints(rank_node, a->job.settings.ranks), "alive", alive);
     if (replica_map_is_used(&a->job.settings.replicas))
-        json_object_set_new(view, "sets", sets_json(&a->job.settings.replicas, loss));
+        json_object_set_new(view, "sets", keeld_sets_json(&a->job.settings.replicas, loss));
     keeld_dialogue_send_json(a, MSG_VIEW, view);
 }
 

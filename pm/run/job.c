@@ -79,6 +79,7 @@ void job_run(struct job *j)
     job_signals_end();
     job_waits_end(j);
     news_fini(&j->news);
+    job_replicas_end(j);
     free(j->names);
     free(j->verdict.why);
 }

@@ -12,6 +12,7 @@
 #include "pm/run/job_io.h"
 #include "pm/run/job_dialogue.h"
 #include "pm/run/job_callers.h"
+#include "pm/run/job_replicas.h"
 #include "pm/run/job_return.h"
 #include "pm/run/job_waits.h"
 #include "pm/run/launch.h"
@@ -89,6 +90,7 @@ struct job {
     int end_signal;   /* that the ranks are to get; 0: SIGTERM */
     struct job_io io;
     struct stdin_feed feed;
+    struct job_replicas replicas;
     struct returners returners;
 };
 

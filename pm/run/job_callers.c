@@ -215,7 +215,8 @@ static void agent_frame(struct pm_conn *c, uint8_t type, const uint8_t *body, si
             job_hear_event(j, caller->node, (const char *)body, len);
         }
     } else if (type == MSG_STDIN_TAKEN && len == 4) {
-        stdin_feed_taken(&j->feed, get_u32(body));
+        stdin_feed_taken(&j->feed,
+                         j->replicas.output ? job_replicas_taken(j, caller->node, get_u32(body)) : get_u32(body));
     } else {
         json_t *m = codec_object(body, len);
         if (!m)

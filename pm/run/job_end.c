@@ -51,6 +51,7 @@ static void report_end(struct job *j)
 {
     if (!j->verdict.final && j->verdict.why && *j->verdict.why)
         job_say(j, "%s", j->verdict.why);
+    job_replicas_over(j);
     fail_without_output(j);
     job_event(j, "over", json_pack("{s:i, s:o}", "code", j->verdict.code, "why", codec_text(j->verdict.why)));
     job_io_flush_events(j);

@@ -198,6 +198,14 @@ void job_io_init(struct job *j)
     log_to(log_line, j);
 }
 
+void job_show(struct job *j, int node, int rank, int stream, const uint8_t *data, size_t len)
+{
+    if (j->options->label)
+        write_labelled(&j->io, stream, rank, node, data, len);
+    else
+        sink_write(stream ? j->io.err : j->io.out, data, len);
+}
+
 void job_output(struct job *j, int node, const uint8_t *body, size_t len)
 {
     if (len < OUTPUT_HEADER)
@@ -205,10 +213,10 @@ void job_output(struct job *j, int node, const uint8_t *body, size_t len)
     int from = (int)get_u32(body), rank = (int)get_u32(body + 4), stream = get_u32(body + 8) == 2;
     struct sink *s = stream ? j->io.err : j->io.out;
     len -= OUTPUT_HEADER;
-    if (j->options->label)
-        write_labelled(&j->io, stream, rank, from, body + OUTPUT_HEADER, len);
+    if (j->replicas.output && rank >= 0 && rank < j->options->job.ranks)
+        replica_output_take(j->replicas.output, rank, stream, body + OUTPUT_HEADER, len);
     else
-        sink_write(s, body + OUTPUT_HEADER, len);
+        job_show(j, from, rank, stream, body + OUTPUT_HEADER, len);
     if (node < 0)
         return;
     j->nodes[node].owed[stream] += len;

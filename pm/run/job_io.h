@@ -35,5 +35,7 @@ void job_event(struct job *j, const char *event, json_t *members);
 void job_event_line(struct job *j, const char *line, size_t len);
 /* node: who sent it, -1: not known. */
 void job_output(struct job *j, int node, const uint8_t *body, size_t len);
+/* To the user: the rank is the program's. */
+void job_show(struct job *j, int node, int rank, int stream, const uint8_t *data, size_t len);
 void job_say(struct job *j, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 #endif

@@ -43,8 +43,10 @@ static void job_news_begin(struct job *j)
     const struct job_settings *s = &j->options->job;
     news_init(&j->news, s->nodes, s->spares, s->room, s->ranks, s->rank_node, j->names, tell, j);
     j->news.say_waits = tell_waits;
-    if (s->degrade_asked)
+    j->news.replicas = replica_map_is_used(&s->replicas) ? &s->replicas : NULL;
+    if (s->degrade_asked || j->news.replicas)
         news_keels(&j->news);
+    job_replicas_begin(j);
 }
 
 int job_place_of(const struct job *j, int started_as)
@@ -83,7 +85,10 @@ void job_send_config(struct job *j, int node)
 static void feed_send(void *user, const uint8_t *data, size_t len)
 {
     struct job *j = user;
-    job_send(j, j->options->job.rank_node[0], MSG_STDIN, data, len);
+    if (j->replicas.output)
+        job_replicas_feed(j, data, len);
+    else
+        job_send(j, j->options->job.rank_node[0], MSG_STDIN, data, len);
 }
 
 static void limit_passed(uv_timer_t *timer)
@@ -271,6 +276,7 @@ static bool close_up(struct job *j)
     j->total = left;
     forget_watchers(j);
     news_fini(&j->news);
+    job_replicas_end(j);
     job_news_begin(j);
     return true;
 }

@@ -31,6 +31,7 @@ void job_waits_begin(struct job *j)
                j);
     j->wait.table.names = j->names;
     j->wait.table.doubts = true;
+    j->wait.table.replicas = j->replicas.output ? &j->options->job.replicas : NULL;
 }
 
 void job_waits_view(struct job *j, const int *rank_node, const bool *alive)

@@ -118,7 +118,9 @@ void news_ended(struct news *n, int node, int rank, int pid, int signal)
     k->signal = signal;
     k->pid = pid;
     k->died_at = node;
-    if (signal && k->node < 0)
+    if (n->replicas)
+        k->signal = 0; /* news_sets tells of it */
+    if (k->signal && k->node < 0)
         leave_out(n, rank); /* the view without it came by another node first */
 }
 
@@ -145,7 +147,7 @@ static void node_died(struct news *n, int node, const int *rank_node, uint64_t n
     int *ranks = pm_alloc((size_t)n->ranks * sizeof *ranks), had = 0;
     add(&l, "%s died %.1f s after the start", news_node(n, node, name, sizeof name),
         (double)(now_ns - n->begin_ns) / 1e9);
-    for (int to = -1; to < n->total; to++) {
+    for (int to = -1; to < n->total && !n->replicas; to++) {
         int count = 0;
         for (int r = 0; r < n->ranks; r++)
             if (n->rank[r].node == node && !n->rank[r].done && rank_node[r] == to)
@@ -166,7 +168,7 @@ static void node_died(struct news *n, int node, const int *rank_node, uint64_t n
     }
     if (had > 0 && !n->keels)
         add(&l, " if the program calls keel_init");
-    if (had == 0)
+    if (had == 0 && (!n->replicas || node >= n->nodes))
         add(&l, node >= n->nodes ? "; it was a spare" : "; no rank ran there");
     free(ranks);
     n->alive[node] = false;
@@ -249,6 +251,36 @@ void news_view(struct news *n, uint64_t epoch, const int *rank_node, const bool 
     }
 }
 
+/* "set 0 goes on", "sets 0 and 2 go on" */
+static void add_whole(const struct news *n, struct line *l, const struct replica_loss *loss, int whole)
+{
+    add(l, whole == 1 ? "; set" : "; sets");
+    for (int s = 0, named = 0; s < n->replicas->replicas; s++)
+        if (!loss[s].retired)
+            add(l, named++ ? " and %d" : " %d", s);
+    add(l, whole == 1 ? " goes on" : " go on");
+}
+
+void news_sets(struct news *n, const struct replica_loss *loss)
+{
+    int whole = 0;
+    for (int s = 0; s < n->replicas->replicas; s++)
+        whole += !loss[s].retired;
+    for (int s = 0; s < n->replicas->replicas; s++) {
+        struct line l = {.len = 0};
+        char said[LINE / 2];
+        if (!loss[s].retired || n->retired[s])
+            continue;
+        n->retired[s] = true;
+        n->lost_sets++;
+        if (!whole)
+            continue;
+        add(&l, "%s and is retired", replica_loss_said(n->replicas, s, &loss[s], said, sizeof said));
+        add_whole(n, &l, loss, whole);
+        n->say(n->user, l.text);
+    }
+}
+
 void news_over(struct news *n, int code)
 {
     struct line l = {.len = 0};
@@ -256,7 +288,7 @@ void news_over(struct news *n, int code)
     for (int r = 0; r < n->ranks && code == 0; r++)
         if (n->rank[r].signal)
             leave_out(n, r);
-    if (!n->lost_nodes && !n->lost_ranks && !n->restarts)
+    if (!n->lost_nodes && !n->lost_ranks && !n->lost_sets && !n->restarts)
         return;
     add(&l, "the job ended with exit code %d after ", code);
     if (n->lost_nodes)
@@ -265,6 +297,8 @@ void news_over(struct news *n, int code)
         add(&l, " (%d came back)", n->returned);
     if (n->lost_ranks)
         add(&l, "%sthe loss of %d %s", comma, n->lost_ranks, plural(n->lost_ranks, "rank", "ranks")), comma = ", ";
+    if (n->lost_sets)
+        add(&l, "%sthe loss of %d %s", comma, n->lost_sets, plural(n->lost_sets, "set", "sets")), comma = ", ";
     if (n->restarts)
         add(&l, "%s%d %s of a rank", comma, n->restarts, plural(n->restarts, "restart", "restarts"));
     n->say(n->user, l.text);

@@ -9,6 +9,7 @@
 #define KEEL_PM_NEWS_H
 
 #include "pm/wire/fault.h"
+#include "runtime/base/replica.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -26,10 +27,12 @@ struct news {
     char **names;            /* of hosts, [total], or NULL */
     struct news_rank *rank;
     bool *alive;
-    bool keels; /* the program has called keel_init, or need not: it goes on after a loss */
+    const struct replica_map *replicas; /* NULL: the program runs once */
+    bool retired[REPLICAS_MAX];         /* that was told of the set */
+    bool keels;                         /* the program has called keel_init, or need not: it goes on after a loss */
     uint64_t epoch;
     uint64_t begin_ns;
-    int lost_nodes, lost_ranks, restarts, returned;
+    int lost_nodes, lost_ranks, lost_sets, restarts, returned;
     double late_ms;     /* the worst that was told */
     struct fault fault; /* the first rank that crashed and was left out */
     void (*say)(void *user, const char *line);
@@ -50,6 +53,9 @@ void news_ended(struct news *n, int node, int rank, int pid, int signal);
 void news_begun(struct news *n, int node, int rank);
 /* A committed view. Every agent reports each one: those that were heard before are left out. */
 void news_view(struct news *n, uint64_t epoch, const int *rank_node, const bool *alive, uint64_t now_ns);
+/* Of a program with replicas, where ranks' deaths are told by this alone: loss[REPLICAS_MAX]. The last set's is told by
+ * the end of the job. */
+void news_sets(struct news *n, const struct replica_loss *loss);
 /* The node was late by more than the limit for silence that the user has chosen allows for. Told again when it, or
  * another, is twice as late. */
 void news_late(struct news *n, int node, double by_ms, int silence_ms);

@@ -118,6 +118,20 @@ static const struct option_row rows[] = {
     {"host", 0, NULL, 2, NULL, .kind = IS_ALIAS},
     {"hostfile", 0, "FILE", 2, "run on the hosts in FILE, one a line, which may say slots=N", CALL(take_hostfile)},
     {"machinefile", 0, NULL, 2, NULL, .kind = IS_ALIAS},
+    {"replicas", 0, "2|3", 3,
+     "run the program so often side by side, each time with RANKS ranks and never two of a rank on one node: while one "
+     "of these sets has all its ranks the job goes on",
+     NUMBER(replicas.count, 2, REPLICAS_MAX)},
+    {"replica-map", 0, "FILE", 3,
+     "who is who: a line \"RANK NATIVE REPLICA\" for each process, and one \"racks\" if replicas of a rank are to be "
+     "in "
+     "different racks, too (default: the first nodes run the first set)",
+     TEXT(replicas.map)},
+    {"check", 0, "WHEN", 3, "when replicas of a rank compare what they did: fence (the default), none",
+     CHOICE(o.job.check, "none", "fence"), GIVEN(replicas.check_given)},
+    {"on-mismatch", 0, "MODE", 3,
+     "if they differ and nobody can say which is right: stop the job (the default), report it, keep on without a line",
+     CHOICE(o.job.on_mismatch, "stop", "report", "keep"), GIVEN(replicas.on_mismatch_given)},
     {"ppn", 0, "K", 3, "K ranks on each node (default: spread evenly)", NUMBER(o.ppn, 1, LIMIT_RANKS)},
     {"spares", 0, "S", 3, "S further nodes that take the place of lost ones (default 0)",
      NUMBER(o.job.spares, 0, LIMIT_NODES), GIVEN(spares_given)},

@@ -25,7 +25,7 @@ static void count_ranks(struct options *o, const struct parsing *p)
         exit(2);
     }
     int of_hosts = o->hosts.count - o->job.spares;
-    if (o->job.ranks == 0 && p->hosts_given && o->hosts.slots_said && of_hosts > 0 && !o->ppn)
+    if (o->job.ranks == 0 && p->hosts_given && !p->replicas.count && o->hosts.slots_said && of_hosts > 0 && !o->ppn)
         o->job.ranks = hosts_slots(&o->hosts, of_hosts);
     if (o->job.ranks == 0)
         pm_quit(2, "-n RANKS is missing; see keelrun --help");
@@ -72,10 +72,12 @@ static void lay_out_on_hosts(struct options *o)
 
 static void lay_out(struct options *o, const struct parsing *p)
 {
+    if (options_replicas_lay_out(o, p))
+        return;
     o->job.rank_node = pm_alloc((size_t)o->job.ranks * sizeof *o->job.rank_node);
     if (p->hosts_given)
         lay_out_on_hosts(o);
-    else if (!p->nodes_given && !settings_on_grid(&o->job))
+    else if (!p->nodes_given && !settings_on_grid(&o->job) && !p->replicas.count)
         o->job.nodes = o->ppn ? (o->job.ranks + o->ppn - 1) / o->ppn : 1;
     if (o->job.nodes > o->job.ranks)
         pm_quit(2, "%d %s on %d nodes: every node needs at least one rank", o->job.ranks,
@@ -97,6 +99,7 @@ static void check_nodes(struct options *o, struct parsing *p)
     check_together(o, p);
     options_grid(o, p);
     count_ranks(o, p);
+    options_replicas(o, p);
     lay_out(o, p);
     if (!p->hosts_given && o->bed == BED_NONE)
         o->bed = BED_LOOPBACK;
@@ -112,7 +115,9 @@ static void check_nodes(struct options *o, struct parsing *p)
     if (o->job.nodes + o->job.spares > LIMIT_NODES)
         pm_quit(2, "%d %s and %d %s: a job has %d nodes at most", o->job.nodes, plural(o->job.nodes, "node", "nodes"),
                 o->job.spares, plural(o->job.spares, "spare", "spares"), LIMIT_NODES);
-    int mode = p->on_failure_given ? p->on_failure : o->job.spares ? VIEW_SUBSTITUTE : MODE_COPIES;
+    int mode = p->on_failure_given                   ? p->on_failure
+               : o->job.spares && !p->replicas.count ? VIEW_SUBSTITUTE
+                                                     : MODE_COPIES;
     o->job.on_failure = mode == MODE_COPIES ? VIEW_DEGRADE : (enum view_policy)mode;
     o->job.degrade_asked = mode == VIEW_DEGRADE;
     if (p->on_failure_given && mode != VIEW_SUBSTITUTE && (p->grid.method || p->grid.moves_given))
@@ -264,5 +269,6 @@ void options_check(struct options *o, struct parsing *p)
     if (o->job.topology == MEMBER_FILE)
         read_watchers(o, p->watch_file);
     choose_copies(o);
+    options_replicas_map(o, p);
     choose_range(o);
 }

@@ -12,11 +12,18 @@ struct grid_options {
     bool moves_given;
 };
 
+struct replica_options {
+    int count;       /* 0: not given */
+    const char *map; /* a file; NULL: not given */
+    bool check_given, on_mismatch_given;
+};
+
 struct parsing {
     struct options o;
     int dark_ms;
     const char *at_fault; /* the argument that could not be understood */
     struct grid_options grid;
+    struct replica_options replicas;
     bool on_failure_given, room_given, nodes_given, spares_given, stopped_given;
     bool hosts_given, list_given, file_given; /* hosts: by either of the others, or by a batch system */
     int on_failure;                           /* enum view_policy, or MODE_COPIES */
@@ -28,4 +35,10 @@ void options_check(struct options *o, struct parsing *p);
 /* Of options_check: the settings of the grid, and who has which number on it; after hosts are known, before ranks are
  * laid out. */
 void options_grid(struct options *o, const struct parsing *p);
+/* Of options_check, in this order: what is said of replicas, and how many nodes there are, when the program's ranks
+ * and hosts are known; where ranks start, which makes ranks those of all sets (false: as without replicas); who is
+ * who, when it is known which nodes fail together. */
+void options_replicas(struct options *o, const struct parsing *p);
+bool options_replicas_lay_out(struct options *o, const struct parsing *p);
+void options_replicas_map(struct options *o, const struct parsing *p);
 #endif

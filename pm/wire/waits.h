@@ -24,6 +24,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "runtime/base/replica.h"
+
 enum waits_why {
     WAITS_STOPPED, /* rank a is stopped */
     WAITS_SILENT,  /* node a is silent; b: its host answers */
@@ -97,9 +99,10 @@ struct waits {
     int nodes, ranks;
     int *rank_node; /* [ranks] -1: nobody runs it */
     struct waits_node *node;
-    struct waits_doubt *doubt; /* [nodes] */
-    char **names;              /* of hosts, [nodes], or NULL: the owner's, who may set it */
-    bool doubts;               /* the owner, who sets it, calls waits_patience */
+    struct waits_doubt *doubt;          /* [nodes] */
+    char **names;                       /* of hosts, [nodes], or NULL: the owner's, who may set it */
+    const struct replica_map *replicas; /* who of the ranks is who: likewise; NULL: they are the program's */
+    bool doubts;                        /* the owner, who sets it, calls waits_patience */
     struct waits_reason *reasons;
     void (*say)(void *user, const char *line);
     void *user;

@@ -1,10 +1,12 @@
 /* What is said of waits. Pure. */
 #include "pm/wire/waits_parts.h"
 
+#include "pm/wire/bytes.h"
 #include "runtime/base/plural.h"
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const char VIEW_NEEDS[] = "the next view, and that for ";
@@ -50,24 +52,57 @@ static void add_ranks(struct line *l, const bool *is, int ranks, int n)
     }
 }
 
+/* The same, set by set: "rank 3 of set 0 and ranks 0-2 of set 1". */
+static void add_natives(const struct waits *w, struct line *l, const bool *is, int n)
+{
+    const struct replica_map *m = w->replicas;
+    if (!m) {
+        add_ranks(l, is, w->ranks, n);
+        return;
+    }
+    bool *of_set = pm_alloc((size_t)m->ranks * sizeof *of_set);
+    for (int s = 0, before = 0; s < m->replicas; s++) {
+        int count = 0;
+        for (int r = 0; r < m->ranks; r++) {
+            of_set[r] = is[replica_native(m, r, s)];
+            count += of_set[r];
+        }
+        if (!count)
+            continue;
+        add(l, before ? " and " : "");
+        add_ranks(l, of_set, m->ranks, count);
+        add(l, " of set %d", s);
+        before += count;
+    }
+    free(of_set);
+}
+
 static void add_node(const struct waits *w, struct line *l, int node)
 {
     add(l, w->names ? "node %d (%s)" : "node %d", node, w->names ? w->names[node] : "");
 }
 
+static const char *name_of(const struct waits *w, int rank, char out[REPLICA_NAME])
+{
+    static const struct replica_map none = {.replicas = 0};
+    return replica_name(w->replicas ? w->replicas : &none, rank, out);
+}
+
 static void add_rank(const struct waits *w, struct line *l, int rank)
 {
+    char name[REPLICA_NAME];
     if (rank < 0)
         add(l, "others");
     else if (waits_node_of(w, rank) >= 0)
-        add(l, "rank %d (node %d)", rank, waits_node_of(w, rank));
+        add(l, "%s (node %d)", name_of(w, rank, name), waits_node_of(w, rank));
     else
-        add(l, "rank %d", rank);
+        add(l, "%s", name_of(w, rank, name));
 }
 
 /* For whom, and why. */
 static void add_why(const struct waits *w, struct line *l, struct why y)
 {
+    char name[REPLICA_NAME];
     switch (y.why) {
     case WAITS_STOPPED:
         add_rank(w, l, y.a);
@@ -82,7 +117,7 @@ static void add_why(const struct waits *w, struct line *l, struct why y)
         add(l, "each other: the link between nodes %d and %d is broken", y.a, y.b);
         break;
     case WAITS_RING:
-        add(l, "each other: none can go on before rank %d does", y.a);
+        add(l, "each other: none can go on before %s does", name_of(w, y.a, name));
         break;
     case WAITS_NODE:
         add(l, "an answer of ");
@@ -134,7 +169,7 @@ void waits_tell(struct waits *w, struct waits_reason *r, uint64_t now)
 {
     char text[WAITS_LINE];
     struct line l = {text, 0};
-    add_ranks(&l, r->rank, w->ranks, r->n);
+    add_natives(w, &l, r->rank, r->n);
     add(&l, " %s waited %.0f s in %s%s for ", plural(r->n, "has", "have"),
         (double)age(now, r->since_ns) / (double)WAITS_SECOND, r->call, r->calls ? " and other calls" : "");
     struct waits_doubt *d = r->why == WAITS_SILENT ? &w->doubt[r->a] : NULL;

@@ -349,6 +349,26 @@ def refused(options, why):
     assert (code, out, err) == (2, "", "keelrun: %s\n" % why), (options, code, out, err)
 
 
+def test_keelrun_replicas_with_replica_map_check_and_on_mismatch():
+    """What else they do, and all that is refused: replicas.py."""
+    assert placed(["-n", "4", "--replicas", "2", "--ppn", "2"]) == {0: 0, 1: 0, 2: 1, 3: 1}
+    with Job(["-n", "2", "--nodes", "4", "--replicas", "2", "--check", "none", "--on-mismatch", "report", "sleep", "10000"]) as job:
+        assert [(rank["rank"], rank["set"], rank["as_rank"], node) for node, of in job.wait_ranks(4)["nodes"].items() for rank in of["ranks"]] == [
+            (0, 0, 0, 0), (1, 0, 1, 1), (2, 1, 0, 2), (3, 1, 1, 3)]
+        said("keelctl", "stop", job.id())
+        assert job.wait() == 143
+    with tempfile.NamedTemporaryFile("w") as f:
+        f.write("# rank native replica\n0 0 0\n1 3 0\n0 2 1\n1 1 1\n")
+        f.flush()
+        with Job(["-n", "2", "--nodes", "4", "--replicas", "2", "--replica-map", f.name, "sleep", "10000"]) as job:
+            assert [(rank["rank"], rank["set"], rank["as_rank"], node) for node, of in job.wait_ranks(4)["nodes"].items() for rank in of["ranks"]] == [
+                (0, 0, 0, 0), (1, 1, 1, 1), (2, 1, 0, 2), (3, 0, 1, 3)]
+            said("keelctl", "stop", job.id())
+            assert job.wait() == 143
+    refused(["--replicas", "2", "--check", "hash"], "--check: hash is not known")
+    refused(["--replicas", "2", "--on-mismatch", "vote"], "--on-mismatch: vote is not known")
+
+
 def test_keelrun_copies_at_is_half_or_next():
     """Where copies are then: fault/halves.py."""
     for where in "half", "next":

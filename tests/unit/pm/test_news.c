@@ -253,9 +253,42 @@ static void test_news_numbers_out_of_range_are_left_alone(void **state)
     news_fini(&n);
 }
 
+/* Three sets of two ranks, each on a node: a rank's death is its set's. */
+static void test_news_sets_that_are_retired_are_told_once(void **state)
+{
+    (void)state;
+    struct replica_map map;
+    struct replica_loss loss[REPLICAS_MAX] = {{.retired = false}};
+    struct news n = started(NULL);
+    assert_true(replica_map_init(&map, 2, 3));
+    n.replicas = &map;
+    news_ended(&n, 1, 3, 77, SIGKILL);
+    VIEW(&n, 1, 6 * S, SET(0, 0, 1, -1, 2, 2), SET(true, true, true, true));
+    loss[1] = (struct replica_loss){.retired = true, .native = 3, .node = 1, .signal = SIGKILL};
+    news_sets(&n, loss);
+    news_sets(&n, loss);
+    news_ended(&n, 1, 2, 78, SIGKILL); /* by its agent */
+    assert_string_equal(told, "set 1 has lost rank 1 (it was killed by SIGKILL) and is retired; sets 0 and 2 go on\n");
+    told[0] = '\0';
+    VIEW(&n, 2, 65 * S / 10, SET(-1, -1, -1, -1, 2, 2), SET(false, true, true, true));
+    loss[0] = (struct replica_loss){.retired = true, .native = 0, .node = 0};
+    news_sets(&n, loss);
+    assert_string_equal(told, "node 0 died 1.5 s after the start\n"
+                              "set 0 has lost rank 0 (node 0 died) and is retired; set 2 goes on\n");
+    told[0] = '\0';
+    loss[2] = (struct replica_loss){.retired = true, .native = 5, .code = 3};
+    news_sets(&n, loss); /* the job's end says it */
+    news_over(&n, 3);
+    assert_string_equal(told, "the job ended with exit code 3 after the loss of 1 node, the loss of 3 sets\n");
+    assert_int_equal(n.fault.signal, 0);
+    replica_map_fini(&map);
+    news_fini(&n);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_news_sets_that_are_retired_are_told_once),
         cmocka_unit_test(test_news_job_without_mishap_tells_nothing),
         cmocka_unit_test(test_news_rank_that_crashed_for_good_is_remembered),
         cmocka_unit_test(test_news_killed_rank_begins_again_on_its_node),

@@ -1,0 +1,115 @@
+#include "pm/run/job.h"
+
+#include "pm/wire/codec.h"
+
+#include <string.h>
+
+static const struct replica_map *map_of(const struct job *j)
+{
+    return &j->options->job.replicas;
+}
+
+static const char *name_of(int stream)
+{
+    return stream ? "standard error" : "standard output";
+}
+
+static void show(void *user, int rank, int stream, const uint8_t *data, size_t len)
+{
+    job_show(user, -1, rank, stream, data, len);
+}
+
+static void differs(void *user, int rank, int stream, int set, uint64_t at)
+{
+    struct job *j = user;
+    job_say(j, "rank %d has not written the same in all sets: set %d differs from byte %llu of its %s on", rank, set,
+            (unsigned long long)at, name_of(stream));
+    job_event(
+        j, "output_differs",
+        json_pack("{s:i, s:i, s:i, s:I}", "rank", rank, "set", set, "stream", stream + 1, "byte", (json_int_t)at));
+}
+
+static void lost(void *user, int rank, int stream, uint64_t at, uint64_t bytes)
+{
+    struct job *j = user;
+    j->io.failed = true;
+    job_say(j,
+            "%llu bytes of rank %d's %s from byte %llu on are lost: a set was too far ahead of the one that is retired",
+            (unsigned long long)bytes, rank, name_of(stream), (unsigned long long)at);
+}
+
+void job_replicas_begin(struct job *j)
+{
+    const struct replica_output_events events = {j, show, differs, lost};
+    if (replica_map_is_used(map_of(j)))
+        j->replicas.output = replica_output_create(map_of(j), &events, REPLICA_KEPT_MAX);
+}
+
+void job_replicas_end(struct job *j)
+{
+    replica_output_destroy(j->replicas.output);
+    j->replicas.output = NULL;
+}
+
+static bool loss_of(const struct job *j, const json_t *said, struct replica_loss *out)
+{
+    long long rank, node, signal, code;
+    if (!json_is_object(said) || !codec_int(said, "rank", 0, j->options->job.ranks - 1, &rank) ||
+        !codec_int(said, "node", -1, settings_ids(&j->options->job) - 1, &node) ||
+        !codec_int(said, "signal", INT16_MIN, INT16_MAX, &signal) || !codec_int(said, "code", 0, 255, &code))
+        return false;
+    *out = (struct replica_loss){
+        .retired = true, .native = (int)rank, .node = (int)node, .signal = (int)signal, .code = (int)code};
+    return true;
+}
+
+void job_replicas_view(struct job *j, const json_t *sets)
+{
+    struct job_replicas *r = &j->replicas;
+    bool is_new[REPLICAS_MAX] = {false};
+    for (int s = 0; s < map_of(j)->replicas; s++)
+        if (!r->loss[s].retired)
+            is_new[s] = loss_of(j, json_array_get(sets, (size_t)s), &r->loss[s]);
+    news_sets(&j->news, r->loss);
+    for (int s = 0; s < map_of(j)->replicas; s++)
+        if (is_new[s]) {
+            replica_output_retire(r->output, s);
+            stdin_feed_taken(&j->feed, job_replicas_taken(j, -1, 0));
+        }
+}
+
+/* Rank 0 of each set is on a node of its own. */
+static int first_node(const struct job *j, int set)
+{
+    return j->options->job.rank_node[replica_native(map_of(j), 0, set)];
+}
+
+void job_replicas_feed(struct job *j, const uint8_t *data, size_t len)
+{
+    for (int s = 0; s < map_of(j)->replicas; s++)
+        if (!j->replicas.loss[s].retired)
+            job_send(j, first_node(j, s), MSG_STDIN, data, len);
+}
+
+size_t job_replicas_taken(struct job *j, int node, size_t len)
+{
+    struct job_replicas *r = &j->replicas;
+    unsigned long long least = 0;
+    bool any = false;
+    for (int s = 0; s < map_of(j)->replicas; s++) {
+        r->taken[s] += first_node(j, s) == node ? len : 0;
+        if (r->loss[s].retired)
+            continue;
+        least = any && least < r->taken[s] ? least : r->taken[s];
+        any = true;
+    }
+    size_t more = any && least > r->given ? (size_t)(least - r->given) : 0;
+    r->given += more;
+    return more;
+}
+
+void job_replicas_over(struct job *j)
+{
+    if (j->replicas.output && j->verdict.code == 0)
+        replica_output_finish(j->replicas.output);
+}

@@ -1,0 +1,29 @@
+/* keelrun's side of a program that runs several times side by side: what it shows of it, what it tells of sets, and who
+ * gets its standard input. */
+#ifndef KEEL_PM_JOB_REPLICAS_H
+#define KEEL_PM_JOB_REPLICAS_H
+
+#include <jansson.h>
+
+#include "pm/run/replica_output.h"
+
+struct job;
+
+struct job_replicas {
+    struct replica_output *output; /* NULL: the program runs once */
+    struct replica_loss loss[REPLICAS_MAX];
+    unsigned long long taken[REPLICAS_MAX],
+        given; /* of standard input: by rank 0 of each set, and said to its reader */
+};
+
+void job_replicas_begin(struct job *j);
+void job_replicas_end(struct job *j);
+/* Of a view that is new: which sets are not whole any more. */
+void job_replicas_view(struct job *j, const json_t *sets);
+/* Standard input of the program; len 0: its end. */
+void job_replicas_feed(struct job *j, const uint8_t *data, size_t len);
+/* A node's rank 0 has taken so much of it; returns how much more all have. */
+size_t job_replicas_taken(struct job *j, int node, size_t len);
+/* The job has come to its end. */
+void job_replicas_over(struct job *j);
+#endif

@@ -1,0 +1,184 @@
+#include "pm/run/replica_output.h"
+
+#include "pm/wire/bytes.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct stream {
+    uint64_t at[REPLICAS_MAX]; /* so far has each set come, */
+    uint64_t shown;            /* and what is shown */
+    uint64_t base;             /* the place of the first byte that is kept */
+    struct bytes kept;         /* up to the place of who has come furthest */
+    bool differs;              /* that was told */
+};
+
+struct replica_output {
+    const struct replica_map *map;
+    struct replica_output_events events;
+    struct stream *stream; /* [ranks][2] */
+    bool retired[REPLICAS_MAX];
+    size_t kept, kept_max;
+};
+
+struct replica_output *replica_output_create(const struct replica_map *map, const struct replica_output_events *events,
+                                             size_t kept_max)
+{
+    struct replica_output *o = pm_alloc(sizeof *o);
+    *o = (struct replica_output){.map = map,
+                                 .events = *events,
+                                 .stream = pm_alloc((size_t)map->ranks * 2 * sizeof *o->stream),
+                                 .kept_max = kept_max};
+    return o;
+}
+
+void replica_output_destroy(struct replica_output *o)
+{
+    if (!o)
+        return;
+    for (int i = 0; i < 2 * o->map->ranks; i++)
+        bytes_free(&o->stream[i].kept);
+    free(o->stream);
+    free(o);
+}
+
+size_t replica_output_kept(const struct replica_output *o)
+{
+    return o->kept;
+}
+
+static int leading(const struct replica_output *o)
+{
+    int s = 0;
+    while (o->retired[s])
+        s++;
+    return s;
+}
+
+static uint64_t end_of(const struct stream *k)
+{
+    return k->base + k->kept.len;
+}
+
+static void drop(struct replica_output *o, struct stream *k, size_t len)
+{
+    bytes_drop(&k->kept, len);
+    k->base += len;
+    o->kept -= len;
+}
+
+/* Nobody comes there any more. */
+static void trim(struct replica_output *o, struct stream *k)
+{
+    uint64_t lowest = UINT64_MAX;
+    for (int s = 0; s < o->map->replicas; s++)
+        if (!o->retired[s] && k->at[s] < lowest)
+            lowest = k->at[s];
+    if (lowest > k->base)
+        drop(o, k, lowest < end_of(k) ? (size_t)(lowest - k->base) : k->kept.len);
+}
+
+static void compare(struct replica_output *o, struct stream *k, int rank, int stream, int set, const uint8_t *data,
+                    size_t len)
+{
+    uint64_t from = k->at[set] > k->base ? k->at[set] : k->base, to = k->at[set] + len;
+    to = to < end_of(k) ? to : end_of(k);
+    if (k->differs || from >= to)
+        return;
+    const uint8_t *there = k->kept.data + (from - k->base), *here = data + (from - k->at[set]);
+    size_t i = 0, n = (size_t)(to - from);
+    if (memcmp(there, here, n) == 0)
+        return;
+    while (there[i] == here[i])
+        i++;
+    k->differs = true;
+    o->events.differs(o->events.user, rank, stream, set, from + i);
+}
+
+/* The bytes of who leads are those that count. */
+static void overwrite(struct stream *k, uint64_t at, const uint8_t *data, size_t len)
+{
+    uint64_t from = at > k->base ? at : k->base, to = at + len < end_of(k) ? at + len : end_of(k);
+    if (from < to)
+        memcpy(k->kept.data + (from - k->base), data + (from - at), (size_t)(to - from));
+}
+
+static void keep(struct replica_output *o, struct stream *k, uint64_t at, const uint8_t *data, size_t len)
+{
+    uint64_t end = end_of(k);
+    if (at + len <= end)
+        return;
+    size_t skip = end > at ? (size_t)(end - at) : 0, more = len - skip;
+    if (o->kept + more > o->kept_max) {
+        drop(o, k, k->kept.len);
+        k->base = at + len;
+        return;
+    }
+    bytes_append(&k->kept, data + skip, more);
+    o->kept += more;
+}
+
+void replica_output_take(struct replica_output *o, int native, int stream, const uint8_t *data, size_t len)
+{
+    struct replica who = replica_of(o->map, native);
+    struct stream *k = &o->stream[2 * who.rank + stream];
+    int set = who.set;
+    if (o->retired[set])
+        return;
+    uint64_t at = k->at[set];
+    compare(o, k, who.rank, stream, set, data, len);
+    if (set == leading(o))
+        overwrite(k, at, data, len);
+    keep(o, k, at, data, len);
+    k->at[set] = at + len;
+    if (set == leading(o) && at + len > k->shown) {
+        size_t skip = (size_t)(k->shown - at);
+        k->shown = at + len;
+        o->events.show(o->events.user, who.rank, stream, data + skip, len - skip);
+    }
+    trim(o, k);
+}
+
+/* What is not shown yet of what the leading set has written. */
+static void catch_up(struct replica_output *o, struct stream *k, int rank, int stream)
+{
+    uint64_t to = k->at[leading(o)];
+    if (k->shown < k->base && k->shown < to) {
+        uint64_t known = k->base < to ? k->base : to;
+        o->events.lost(o->events.user, rank, stream, k->shown, known - k->shown);
+        k->shown = known;
+    }
+    if (k->shown < to) {
+        const uint8_t *from = k->kept.data + (k->shown - k->base);
+        size_t len = (size_t)(to - k->shown);
+        k->shown = to;
+        o->events.show(o->events.user, rank, stream, from, len);
+    }
+}
+
+void replica_output_retire(struct replica_output *o, int set)
+{
+    int whole = 0;
+    for (int s = 0; s < o->map->replicas; s++)
+        whole += !o->retired[s];
+    if (o->retired[set] || whole == 1)
+        return;
+    o->retired[set] = true;
+    for (int i = 0; i < 2 * o->map->ranks; i++) {
+        catch_up(o, &o->stream[i], i / 2, i % 2);
+        trim(o, &o->stream[i]);
+    }
+}
+
+void replica_output_finish(struct replica_output *o)
+{
+    int lead = leading(o);
+    for (int i = 0; i < 2 * o->map->ranks; i++) {
+        struct stream *k = &o->stream[i];
+        for (int s = lead + 1; s < o->map->replicas && !k->differs; s++)
+            if (!o->retired[s] && k->at[s] != k->at[lead]) {
+                k->differs = true;
+                o->events.differs(o->events.user, i / 2, i % 2, s, k->at[s] < k->at[lead] ? k->at[s] : k->at[lead]);
+            }
+    }
+}
