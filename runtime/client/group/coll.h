@@ -40,7 +40,8 @@ enum parcel_kind {
     PARCEL_MAIL,
     PARCEL_MAIL_TAKEN,
     PARCEL_SIGNAL,
-    PARCEL_WHERE
+    PARCEL_WHERE,
+    PARCEL_REPLICA
 };
 
 /* What is known here of a rank, as of the last view that was gone through. */

@@ -18,6 +18,7 @@ struct letter_in {
     struct letter_in *next;
     int from;
     uint64_t life;
+    enum parcel_kind kind; /* PARCEL_MAIL, PARCEL_REPLICA */
     uint32_t tag;
     size_t len;
     uint8_t data[];
@@ -46,11 +47,11 @@ bool mail_room(struct client *c, size_t len)
 }
 
 /* There is room. */
-static void keep(struct client *c, int from, uint32_t tag, const void *data, size_t len)
+static void keep(struct client *c, int from, enum parcel_kind kind, uint32_t tag, const void *data, size_t len)
 {
     struct letter_in *m = c->mail.room;
     c->mail.room = NULL;
-    *m = (struct letter_in){.from = from, .life = c->coll.life[from].life, .tag = tag, .len = len};
+    *m = (struct letter_in){.from = from, .life = c->coll.life[from].life, .kind = kind, .tag = tag, .len = len};
     if (len)
         memcpy(m->data, data, len);
     *c->mail.tail = m;
@@ -62,9 +63,9 @@ void mail_received(struct client *c, int from, uint32_t kind, const void *data, 
 {
     uint32_t tag;
     uint64_t taken;
-    if (kind == PARCEL_MAIL && len >= sizeof tag && len <= KEEL_MESSAGE_MAX + sizeof tag) {
+    if ((kind == PARCEL_MAIL || kind == PARCEL_REPLICA) && len >= sizeof tag && len <= KEEL_MESSAGE_MAX + sizeof tag) {
         memcpy(&tag, data, sizeof tag);
-        keep(c, from, tag, (const char *)data + sizeof tag, len - sizeof tag);
+        keep(c, from, (enum parcel_kind)kind, tag, (const char *)data + sizeof tag, len - sizeof tag);
     } else if (kind == PARCEL_MAIL_TAKEN && len == sizeof taken) {
         memcpy(&taken, data, sizeof taken);
         c->mail.peer[from].known = taken;
@@ -130,13 +131,14 @@ static void receiver(const struct client *c, const void *arg, struct wait_said *
     out->rank = s->rank;
 }
 
-static keel_status send_locked(struct client *c, int rank, uint32_t tag, const void *data, size_t len)
+static keel_status send_locked(struct client *c, enum parcel_kind kind, int rank, uint32_t tag, const void *data,
+                               size_t len)
 {
     struct sending s = {c, rank, c->coll.life[rank].life, weight(len)};
     if (rank == c->rank) {
         if (!mail_room(c, len + sizeof tag))
             return KEEL_ERR_NOMEM;
-        keep(c, rank, tag, data, len);
+        keep(c, rank, kind, tag, data, len);
         return c->coll.broken;
     }
     if (!s.life)
@@ -148,7 +150,7 @@ static keel_status send_locked(struct client *c, int rank, uint32_t tag, const v
         return c->coll.broken;
     if (c->coll.life[rank].life != s.life)
         return KEEL_ERR_RANK_DEAD;
-    struct parcel_tag t = {.kind = PARCEL_MAIL};
+    struct parcel_tag t = {.kind = kind};
     c->mail.peer[rank].sent += s.weight;
     if (!courier_offer(c, rank, &t, &tag, sizeof tag, data, len)) {
         c->mail.peer[rank].sent -= s.weight;
@@ -160,7 +162,7 @@ static keel_status send_locked(struct client *c, int rank, uint32_t tag, const v
     return c->coll.broken;
 }
 
-keel_status mail_send(struct client *c, int rank, uint32_t tag, const void *data, size_t len)
+static keel_status send(struct client *c, enum parcel_kind kind, int rank, uint32_t tag, const void *data, size_t len)
 {
     if (!c->ready)
         return KEEL_ERR_STATE;
@@ -169,9 +171,19 @@ keel_status mail_send(struct client *c, int rank, uint32_t tag, const void *data
     client_lock(c);
     coll_see_views(c, c->env.now(c->env.user));
     FAULT_POINT("mail.sending");
-    keel_status status = c->fatal != KEEL_OK ? c->fatal : send_locked(c, rank, tag, data, len);
+    keel_status status = c->fatal != KEEL_OK ? c->fatal : send_locked(c, kind, rank, tag, data, len);
     pthread_mutex_unlock(&c->lock);
     return status;
+}
+
+keel_status mail_send(struct client *c, int rank, uint32_t tag, const void *data, size_t len)
+{
+    return send(c, PARCEL_MAIL, rank, tag, data, len);
+}
+
+keel_status mail_send_replica(struct client *c, int rank, uint32_t tag, const void *data, size_t len)
+{
+    return send(c, PARCEL_REPLICA, rank, tag, data, len);
 }
 
 /* ---- leaving ---- */
@@ -217,6 +229,7 @@ bool mail_all_taken_over(void *arg)
 
 struct wanted {
     struct client *c;
+    enum parcel_kind kind;
     int rank;
     uint32_t tag;
     struct letter_in **at;
@@ -247,7 +260,7 @@ static bool is_there(void *arg)
     struct wanted *w = arg;
     struct client *c = w->c;
     for (w->at = &c->mail.head; *w->at; w->at = &(*w->at)->next)
-        if ((*w->at)->tag == w->tag && (w->rank < 0 || (*w->at)->from == w->rank))
+        if ((*w->at)->kind == w->kind && (*w->at)->tag == w->tag && (w->rank < 0 || (*w->at)->from == w->rank))
             return true;
     w->at = NULL;
     w->hopeless = nobody(c, w->rank);
@@ -288,10 +301,10 @@ static keel_status take(struct wanted *w, void *data, size_t max)
     return KEEL_OK;
 }
 
-static keel_status receive(struct client *c, int rank, uint32_t tag, void *data, size_t max, size_t *len, int *from,
-                           bool wait)
+static keel_status receive(struct client *c, enum parcel_kind kind, int rank, uint32_t tag, void *data, size_t max,
+                           size_t *len, int *from, bool wait)
 {
-    struct wanted w = {.c = c, .rank = rank, .tag = tag};
+    struct wanted w = {.c = c, .kind = kind, .rank = rank, .tag = tag};
     if (!c->ready)
         return KEEL_ERR_STATE;
     if (rank < KEEL_ANY_RANK || rank >= c->size || (wait && max && !data))
@@ -324,10 +337,15 @@ static keel_status receive(struct client *c, int rank, uint32_t tag, void *data,
 
 keel_status mail_receive(struct client *c, int rank, uint32_t tag, void *data, size_t max, size_t *len, int *from)
 {
-    return receive(c, rank, tag, data, max, len, from, true);
+    return receive(c, PARCEL_MAIL, rank, tag, data, max, len, from, true);
+}
+
+keel_status mail_receive_replica(struct client *c, int rank, uint32_t tag, void *data, size_t max, size_t *len)
+{
+    return receive(c, PARCEL_REPLICA, rank, tag, data, max, len, NULL, true);
 }
 
 keel_status mail_test(struct client *c, int rank, uint32_t tag, size_t *len, int *from)
 {
-    return receive(c, rank, tag, NULL, 0, len, from, false);
+    return receive(c, PARCEL_MAIL, rank, tag, NULL, 0, len, from, false);
 }

@@ -1,4 +1,5 @@
-/* Users' messages (keel/message.h) on an instance. Under its lock, but for the public calls. */
+/* Users' messages (keel/message.h) on an instance, and those between replicas of a rank, which users never see. Under
+ * its lock, but for the public calls. */
 #ifndef KEEL_CLIENT_STREAM_MAIL_H
 #define KEEL_CLIENT_STREAM_MAIL_H
 
@@ -40,4 +41,7 @@ bool mail_all_taken_over(void *client);
 keel_status mail_send(struct client *c, int rank, uint32_t tag, const void *data, size_t len);
 keel_status mail_receive(struct client *c, int rank, uint32_t tag, void *data, size_t max, size_t *len, int *from);
 keel_status mail_test(struct client *c, int rank, uint32_t tag, size_t *len, int *from);
+/* The same two between replicas of a rank: no message of a user is taken for one, and none for a user's. */
+keel_status mail_send_replica(struct client *c, int rank, uint32_t tag, const void *data, size_t len);
+keel_status mail_receive_replica(struct client *c, int rank, uint32_t tag, void *data, size_t max, size_t *len);
 #endif
