@@ -23,6 +23,12 @@ bool public_groups_begin(void)
     return world && node;
 }
 
+void public_groups_are(keel_group *of_all, keel_group *on_node)
+{
+    world = of_all;
+    node = on_node;
+}
+
 keel_group *public_group_of(const keel_group *handle)
 {
     return living_find(handle, LIVING_GROUP);

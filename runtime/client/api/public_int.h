@@ -13,6 +13,8 @@ keel_status public_wrong(void);
 
 /* The groups that are there without being made get their handles: at the start. False: out of memory. */
 bool public_groups_begin(void);
+/* From now on these are the ones that the program gets: of a set of replicas. */
+void public_groups_are(keel_group *of_all, keel_group *on_node);
 /* The group of a handle. NULL: no group, or one that was freed. */
 keel_group *public_group_of(const keel_group *handle);
 /* There is one, and it was not freed. */

@@ -25,6 +25,7 @@
 #include "runtime/client/job/notify.h"
 #include "runtime/client/job/process.h"
 #include "runtime/client/job/welcome.h"
+#include "runtime/client/replica/replica.h"
 #include "runtime/client/threads.h"
 
 __attribute__((aligned(64))) struct client process_client = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -119,6 +120,8 @@ static keel_status begin(int keel_fd)
         (void)channel_tell(NULL, &here);
     if (process_client.ready)
         needs_begin();
+    if (process_client.ready)
+        status = replica_begin(&process_client);
     if (process_client.ready)
         trace_begin(process_client.rank);
     return status;

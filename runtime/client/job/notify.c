@@ -260,6 +260,8 @@ keel_status call_failures(uint64_t since_epoch, keel_failure *out, size_t max, s
 
 KEEL_EXPORT int keel_failure_fd(void)
 {
+    if (replica_map_is_used(&process_client.replicas))
+        return -1; /* a set of replicas is whole, or ends */
     pthread_mutex_lock(&notify.lock);
     int fd = start() == KEEL_OK ? notify.user_fd : -1;
     pthread_mutex_unlock(&notify.lock);

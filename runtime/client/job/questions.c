@@ -12,12 +12,12 @@
 
 KEEL_EXPORT int keel_rank(void)
 {
-    return process_client.rank;
+    return replica_of(&process_client.replicas, process_client.rank).rank;
 }
 
 KEEL_EXPORT int keel_size(void)
 {
-    return process_client.size;
+    return replica_map_is_used(&process_client.replicas) ? process_client.replicas.ranks : process_client.size;
 }
 
 int call_rank_node(int rank)

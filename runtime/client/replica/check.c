@@ -50,6 +50,12 @@ void check_was_equal(struct check *c)
     c->stride = c->places;
 }
 
+void check_settle(struct check *c, const struct check_sum *with)
+{
+    c->now = *with;
+    check_was_equal(c);
+}
+
 const struct check_entry *check_find(const struct check *c, uint64_t number)
 {
     if (number == 0 || number > c->now.count || c->now.count - number >= c->places)

@@ -64,6 +64,8 @@ void check_init(struct check *c, struct check_entry *ring, size_t places);
 void check_add(struct check *c, const struct check_op *op);
 /* All that compared were equal. */
 void check_was_equal(struct check *c);
+/* From here on replicas are taken to be equal, which they were not: they go on with that sum. */
+void check_settle(struct check *c, const struct check_sum *with);
 /* The operation of that number; NULL: it is not in the ring any more, or not done yet. */
 const struct check_entry *check_find(const struct check *c, uint64_t number);
 /* The first one since the last equal comparison that is still there. */

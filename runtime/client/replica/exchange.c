@@ -1,0 +1,206 @@
+/* The exchange: each replica of a rank sends the others one number for all that it did, and looks at theirs. Nobody
+ * passes it before the others have come there, so sets go in step. Who has died is left out: what it had said counts
+ * only if it came. */
+#include <string.h>
+#include <time.h>
+
+#include "runtime/base/fault.h"
+#include "runtime/base/log.h"
+#include "runtime/client/client.h"
+#include "runtime/client/replica/replica.h"
+#include "runtime/client/segment/segment.h"
+
+struct sum_said {
+    uint64_t exchange;
+    struct check_sum sum;
+    uint64_t call;
+};
+
+struct replica_self replica = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+const char *replica_call_name(enum replica_call call)
+{
+    static const char *const names[] = {
+#define STATUS_CALL(name, parameters, arguments) "keel_" #name,
+#define VALUE_CALL(result, name, parameters, arguments) "keel_" #name,
+#define VOID_CALL(name, parameters, arguments) "keel_" #name,
+#define NEAR_CALL STATUS_CALL
+#include "runtime/client/api/calls.inc"
+#undef STATUS_CALL
+#undef NEAR_CALL
+#undef VALUE_CALL
+#undef VOID_CALL
+    };
+    return (unsigned)call < REPLICA_CALLS ? names[call] : "an unknown call";
+}
+
+/* ---- a set that has lost a member ---- */
+
+bool replica_is_broken(void)
+{
+    const struct page *page = replica.client->page;
+    uint64_t epoch = atomic_load_explicit(&page->epoch, memory_order_acquire);
+    if (epoch == replica.epoch_seen)
+        return false;
+    for (int r = 0; r < replica.size; r++) {
+        const struct page_rank *k = page_rank(page, replica_native_of(r));
+        bool runs = (int32_t)(atomic_load_explicit(&k->where, memory_order_acquire) >> 32) >= 0;
+        if (!runs && !atomic_load_explicit(&k->done, memory_order_acquire))
+            return true;
+    }
+    replica.epoch_seen = epoch;
+    return false;
+}
+
+/* The agent ends this process, as soon as its node has the view; the program is not to see what a set without a member
+ * looks like. */
+static void wait_for_the_end(void)
+{
+    enum { NAP_MS = 20, SAID_MS = 10000 };
+    const struct timespec nap = {.tv_nsec = NAP_MS * 1000000};
+    for (int ms = 0;; ms += NAP_MS) {
+        nanosleep(&nap, NULL);
+        if (ms == SAID_MS)
+            log_warn("set %d has lost a member and is retired: this process waits for its agent to end it",
+                     replica.set);
+    }
+}
+
+keel_status replica_after(keel_status status)
+{
+    if (status != KEEL_OK && status != KEEL_IN_PROGRESS && replica_is_broken())
+        wait_for_the_end();
+    return status;
+}
+
+/* ---- words between replicas ---- */
+
+static bool went(int set, keel_status met, keel_status *status)
+{
+    if (met == KEEL_ERR_RANK_DEAD)
+        replica.gone[set] = true;
+    else if (met != KEEL_OK)
+        *status = met;
+    return met == KEEL_OK;
+}
+
+bool replica_send(int set, uint32_t tag, const void *data, size_t len, keel_status *status)
+{
+    int to = replica_native(&replica.client->replicas, replica.rank, set);
+    keel_status met;
+    while ((met = mail_send_replica(replica.client, to, tag, data, len)) == KEEL_ERR_NOMEM)
+        replica.client->env.sleep(replica.client->env.user, 1);
+    return went(set, met, status);
+}
+
+bool replica_hear(int set, uint32_t tag, void *data, size_t len, keel_status *status)
+{
+    int from = replica_native(&replica.client->replicas, replica.rank, set);
+    keel_status met;
+    while ((met = mail_receive_replica(replica.client, from, tag, data, len, NULL)) == KEEL_ERR_NOMEM)
+        replica.client->env.sleep(replica.client->env.user, 1);
+    return went(set, met, status);
+}
+
+/* ---- operations ---- */
+
+static uint64_t number_of(const keel_segment *segment)
+{
+    return segment ? segment->number : 0;
+}
+
+void replica_did(enum replica_call call, int target, const keel_segment *segment, uint64_t place, uint64_t len,
+                 uint64_t bytes)
+{
+    if (replica.check == CHECK_NONE)
+        return;
+    const struct check_op op = {(uint32_t)call, target, number_of(segment), place, len, bytes};
+    pthread_mutex_lock(&replica.lock);
+    check_add(&replica.ops, &op);
+    pthread_mutex_unlock(&replica.lock);
+}
+
+void replica_did_bytes(enum replica_call call, int target, const keel_segment *segment, uint64_t place,
+                       const void *bytes, size_t len)
+{
+    if (replica.check != CHECK_NONE)
+        replica_did(call, target, segment, place, len, bytes ? check_hash(bytes, len, 0) : 0);
+}
+
+/* ---- the exchange ---- */
+
+static void say(enum replica_call call, keel_status *status)
+{
+    const struct sum_said mine = {replica.exchanges, replica.ops.now, (uint64_t)call};
+    for (int s = 0; s < replica.sets; s++)
+        if (s != replica.set && !replica.gone[s])
+            (void)replica_send(s, REPLICA_SUM, &mine, sizeof mine, status);
+}
+
+/* What is older is of an exchange that went on without it. */
+static bool hear_sum(int set, struct check_sum *sum, keel_status *status)
+{
+    struct sum_said theirs;
+    do {
+        if (!replica_hear(set, REPLICA_SUM, &theirs, sizeof theirs, status))
+            return false;
+    } while (theirs.exchange < replica.exchanges);
+    *sum = theirs.sum;
+    return true;
+}
+
+/* The lock is held. */
+static keel_status meet(enum replica_call call, struct replica_last *last)
+{
+    struct check_sum sums[REPLICAS_MAX] = {{0, 0}};
+    bool there[REPLICAS_MAX] = {false};
+    keel_status status = KEEL_OK;
+    replica.exchanges++;
+    FAULT_POINT("replica.meeting");
+    say(call, &status);
+    FAULT_POINT("replica.said");
+    for (int s = 0; s < replica.sets && status == KEEL_OK; s++) {
+        if (s == replica.set)
+            sums[s] = replica.ops.now;
+        there[s] = s == replica.set || (!replica.gone[s] && hear_sum(s, &sums[s], &status));
+    }
+    if (status != KEEL_OK)
+        return status;
+    replica_reroute();
+    struct check_outcome o = check_compare(sums, there);
+    if (o.verdict != CHECK_EQUAL)
+        return replica_differ(&o, sums, there, last);
+    check_was_equal(&replica.ops);
+    replica_answers_met();
+    return KEEL_OK;
+}
+
+static keel_status meet_now(enum replica_call call, struct replica_last *last)
+{
+    if (replica.check == CHECK_NONE)
+        return KEEL_OK;
+    if (replica_is_broken())
+        wait_for_the_end();
+    pthread_mutex_lock(&replica.lock);
+    keel_status status = meet(call, last);
+    pthread_mutex_unlock(&replica.lock);
+    return replica_after(status);
+}
+
+keel_status replica_meet(enum replica_call call)
+{
+    struct replica_last none = {NULL, 0};
+    return meet_now(call, &none);
+}
+
+keel_status replica_meet_before(enum replica_call call, int target, const keel_segment *segment, uint64_t place,
+                                const void **bytes, size_t len)
+{
+    struct replica_last last = {*bytes, len};
+    replica_did_bytes(call, target, segment, place, *bytes, len);
+    if (replica.sets < REPLICAS_MAX)
+        return KEEL_OK;
+    keel_status status = meet_now(call, &last);
+    *bytes = last.bytes;
+    return status;
+}

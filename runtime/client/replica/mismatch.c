@@ -1,0 +1,333 @@
+/* Replicas of a rank have done different things. Each pair that differs exchanges what it remembers, and finds the
+ * first operation that differs. Of three, two that are equal write their bytes over those of the third: what it has
+ * put is read where the others have put it, in their set, and written in the third's set before the call returns that
+ * found it; bytes that are not sent yet are replaced. Else one line says who, what and when, and the job stops, or goes
+ * on as it was told. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "runtime/base/fault.h"
+#include "runtime/client/client.h"
+#include "runtime/client/replica/replica.h"
+
+enum { TOGETHER = 512, PIECE = 60 * 1024, LINE = 512, WORDS = 160 };
+
+/* What a replica remembers, as the other one gets it. */
+struct detail {
+    uint64_t exchange;
+    struct check_sum now, equal;
+    uint64_t marks, stride;
+    struct check_mark mark[CHECK_MARKS];
+    uint64_t oldest;
+};
+
+static struct check_entry their_ring[REPLICA_RING];
+static struct check theirs;
+
+/* ---- what both remember ---- */
+
+static bool send_detail(int set, keel_status *status)
+{
+    const struct check *c = &replica.ops;
+    struct detail d = {replica.exchanges, c->now, c->equal, c->marks, c->stride, .oldest = check_oldest(c)};
+    struct check_entry some[TOGETHER];
+    memcpy(d.mark, c->mark, sizeof d.mark);
+    bool good = replica_send(set, REPLICA_DETAIL, &d, sizeof d, status);
+    for (uint64_t n = d.oldest; n <= c->now.count && good;) {
+        size_t k = 0;
+        while (k < TOGETHER && n <= c->now.count)
+            some[k++] = *check_find(c, n++);
+        good = replica_send(set, REPLICA_ENTRIES, some, sizeof some, status);
+    }
+    return good;
+}
+
+static bool hear_detail(int set, keel_status *status)
+{
+    struct detail d;
+    struct check_entry some[TOGETHER];
+    if (!replica_hear(set, REPLICA_DETAIL, &d, sizeof d, status))
+        return false;
+    check_init(&theirs, their_ring, REPLICA_RING);
+    theirs.now = d.now;
+    theirs.equal = d.equal;
+    theirs.marks = d.marks < CHECK_MARKS ? d.marks : CHECK_MARKS;
+    theirs.stride = d.stride;
+    memcpy(theirs.mark, d.mark, sizeof theirs.mark);
+    for (uint64_t n = d.oldest; n <= d.now.count;) {
+        if (!replica_hear(set, REPLICA_ENTRIES, some, sizeof some, status))
+            return false;
+        for (size_t k = 0; k < TOGETHER && n <= d.now.count; k++, n++)
+            their_ring[(n - 1) & (REPLICA_RING - 1)] = some[k];
+    }
+    return true;
+}
+
+/* ---- a line for people ---- */
+
+static const char *ordinal(uint64_t n)
+{
+    static const char *const ends[] = {"th", "st", "nd", "rd"};
+    return n % 100 - n % 10 == 10 || n % 10 > 3 ? ends[0] : ends[n % 10];
+}
+
+static void describe(const struct check *c, uint64_t number, char out[WORDS])
+{
+    const struct check_entry *e = check_find(c, number);
+    int n;
+    if (!e) {
+        snprintf(out, WORDS, "%s", number > c->now.count ? "nothing" : "something that it does not know any more");
+        return;
+    }
+    n = snprintf(out, WORDS, "%s", replica_call_name((enum replica_call)e->op.call));
+    if (e->op.target >= 0)
+        n += snprintf(out + n, WORDS - (size_t)n, " to rank %d", e->op.target);
+    if (e->op.segment)
+        n += snprintf(out + n, WORDS - (size_t)n, ", segment %" PRIu64 " at %" PRIu64, e->op.segment, e->op.place);
+    else if (e->op.place)
+        n += snprintf(out + n, WORDS - (size_t)n, ", tag %" PRIu64, e->op.place);
+    snprintf(out + n, WORDS - (size_t)n, ", %" PRIu64 " bytes", e->op.len);
+}
+
+static void line(int set, const char *what_follows, char out[LINE])
+{
+    const struct check *mine = &replica.ops;
+    struct check_first f = check_first(mine, &theirs);
+    int lower = replica.set < set ? replica.set : set, upper = replica.set < set ? set : replica.set;
+    char a[WORDS], b[WORDS];
+    if (f.found == CHECK_WITHIN) {
+        snprintf(out, LINE,
+                 "rank %d: one of the operations %" PRIu64 " to %" PRIu64
+                 " since the start differs between set %d and set %d%s",
+                 replica.rank, f.number, f.until, lower, upper, what_follows);
+        return;
+    }
+    describe(replica.set == lower ? mine : &theirs, f.number, a);
+    describe(replica.set == lower ? &theirs : mine, f.number, b);
+    if (strcmp(a, b) == 0)
+        snprintf(out, LINE,
+                 "rank %d: the %" PRIu64 "%s operation since the start, %s, differs between set %d and set %d%s",
+                 replica.rank, f.number, ordinal(f.number), a, lower, upper, what_follows);
+    else
+        snprintf(out, LINE,
+                 "rank %d: the %" PRIu64 "%s operation since the start differs: %s in set %d, %s in set %d%s",
+                 replica.rank, f.number, ordinal(f.number), a, lower, b, upper, what_follows);
+}
+
+static void tell(const char *text)
+{
+    fprintf(stderr, "keel: %s\n", text);
+    (void)replica.below->event("mismatch", replica.rank, text);
+}
+
+/* ---- the majority's bytes ---- */
+
+static bool is_put(const struct check_op *op)
+{
+    return op->call == CALL_put || op->call == CALL_put_nb || op->call == CALL_put_signal;
+}
+
+static bool same_but_bytes(const struct check_op *a, const struct check_op *b)
+{
+    return a->call == b->call && a->target == b->target && a->segment == b->segment && a->place == b->place &&
+           a->len == b->len;
+}
+
+static bool differs(const struct check_entry *x, const struct check_entry *y)
+{
+    return !same_but_bytes(&x->op, &y->op) || x->op.bytes != y->op.bytes;
+}
+
+/* Both that exchanged what they remember find the same. */
+static bool can_be_mended(const struct check *a, const struct check *b, const struct replica_last *last)
+{
+    uint64_t count = a->now.count;
+    if (count != b->now.count || check_oldest(a) != a->equal.count + 1 || check_oldest(b) != b->equal.count + 1)
+        return false;
+    for (uint64_t n = check_oldest(a); n <= count; n++) {
+        const struct check_entry *x = check_find(a, n), *y = check_find(b, n);
+        bool unsent = n == count && last->bytes && same_but_bytes(&x->op, &y->op);
+        if (differs(x, y) && !unsent && (!is_put(&x->op) || !is_put(&y->op)))
+            return false;
+    }
+    return true;
+}
+
+static keel_status give_range(const struct check_op *op, int to, keel_status *status)
+{
+    static uint8_t piece[PIECE];
+    keel_segment *s = replica_segment(op->segment);
+    for (uint64_t at = 0; at < op->len && *status == KEEL_OK;) {
+        size_t len = op->len - at < PIECE ? (size_t)(op->len - at) : PIECE;
+        keel_status got = replica.below->get(s, replica_native_of(op->target), op->place + at, piece, len);
+        if (got != KEEL_OK)
+            return got;
+        if (!replica_send(to, REPLICA_BYTES, piece, len, status))
+            return KEEL_ERR_RANK_DEAD;
+        at += len;
+    }
+    return *status;
+}
+
+static keel_status take_range(const struct check_op *op, int from, keel_status *status)
+{
+    static uint8_t piece[PIECE];
+    keel_segment *s = replica_segment(op->segment);
+    for (uint64_t at = 0; at < op->len && *status == KEEL_OK;) {
+        size_t len = op->len - at < PIECE ? (size_t)(op->len - at) : PIECE;
+        if (!replica_hear(from, REPLICA_BYTES, piece, len, status))
+            return KEEL_ERR_RANK_DEAD;
+        keel_status put = replica.below->put(s, replica_native_of(op->target), op->place + at, piece, len);
+        if (put != KEEL_OK)
+            return put;
+        at += len;
+    }
+    return *status;
+}
+
+static keel_status give_last(const struct replica_last *last, int to, keel_status *status)
+{
+    for (size_t at = 0; at < last->len; at += PIECE) {
+        size_t len = last->len - at < PIECE ? last->len - at : PIECE;
+        if (!replica_send(to, REPLICA_BYTES, (const uint8_t *)last->bytes + at, len, status))
+            return KEEL_ERR_RANK_DEAD;
+    }
+    return *status;
+}
+
+/* The memory stays until the next time. */
+static keel_status take_last(struct replica_last *last, int from, keel_status *status)
+{
+    static uint8_t *instead;
+    uint8_t *memory = realloc(instead, last->len + 1);
+    if (!memory)
+        return KEEL_ERR_NOMEM;
+    instead = memory;
+    for (size_t at = 0; at < last->len; at += PIECE)
+        if (!replica_hear(from, REPLICA_BYTES, instead + at, last->len - at < PIECE ? last->len - at : PIECE, status))
+            return KEEL_ERR_RANK_DEAD;
+    last->bytes = instead;
+    return *status;
+}
+
+/* Of both that differ, in the same order: each range that one of them has put and the other has not. good: those of
+ * the majority; other: who is at the other end. */
+static keel_status mend(const struct check *good, const struct check *bad, struct replica_last *last, int other,
+                        bool gives)
+{
+    keel_status status = KEEL_OK, met = replica.below->fence_all();
+    for (uint64_t n = check_oldest(good); n <= good->now.count && met == KEEL_OK; n++) {
+        const struct check_entry *x = check_find(good, n), *y = check_find(bad, n);
+        if (!differs(x, y))
+            continue;
+        if (n == good->now.count && last->bytes && same_but_bytes(&x->op, &y->op)) {
+            met = gives ? give_last(last, other, &status) : take_last(last, other, &status);
+            continue;
+        }
+        met = gives ? give_range(&x->op, other, &status) : take_range(&x->op, other, &status);
+        bool elsewhere = x->op.target != y->op.target || x->op.segment != y->op.segment || x->op.place != y->op.place ||
+                         y->op.len > x->op.len;
+        if (met == KEEL_OK && elsewhere)
+            met = gives ? give_range(&y->op, other, &status) : take_range(&y->op, other, &status);
+    }
+    return status != KEEL_OK ? status : met;
+}
+
+/* ---- what comes of it ---- */
+
+/* All that are there go on from the same sum. */
+static void settle(const struct check_sum *sums, const bool *there)
+{
+    struct check_sum with = {0, 0};
+    for (int s = 0; s < replica.sets; s++)
+        if (there[s] && sums[s].count > with.count)
+            with.count = sums[s].count;
+    check_settle(&replica.ops, &with);
+}
+
+static _Noreturn void stop(const char *text)
+{
+    fflush(NULL);
+    keel_abort(1, text);
+}
+
+/* The lower of two that differ stops the job, of which this process hears by its end. If that one has died instead, it
+ * is for this one; whose bytes were right nobody knows any more. */
+static _Noreturn void stop_after(int set, const char *text)
+{
+    const struct timespec patience = {.tv_sec = 5};
+    keel_status status = KEEL_OK;
+    uint8_t none;
+    (void)replica_hear(set, REPLICA_BYTES, &none, 0, &status);
+    nanosleep(&patience, NULL);
+    stop(text);
+}
+
+static keel_status tell_or_stop(int set, const struct check_sum *sums, const bool *there, const char *text)
+{
+    static bool told_once;
+    bool first = !told_once;
+    told_once = true;
+    if (replica.on_mismatch == MISMATCH_STOP && replica.set > set)
+        stop_after(set, text);
+    if (replica.on_mismatch == MISMATCH_STOP)
+        stop(text);
+    if (replica.set < set && (replica.on_mismatch == MISMATCH_REPORT || first))
+        tell(text);
+    settle(sums, there);
+    return KEEL_OK;
+}
+
+static keel_status differs_from(int set, bool mends, int odd, const struct check_sum *sums, const bool *there,
+                                struct replica_last *last)
+{
+    keel_status status = KEEL_OK;
+    char text[LINE];
+    if (!send_detail(set, &status) || !hear_detail(set, &status)) {
+        if (status != KEEL_OK)
+            return status;
+        check_was_equal(&replica.ops); /* it died of it, or just then; who is left is compared at the next exchange */
+        return KEEL_OK;
+    }
+    FAULT_POINT("replica.details_known");
+    bool mine_is_good = odd != replica.set;
+    const struct check *good = mine_is_good ? &replica.ops : &theirs, *bad = mine_is_good ? &theirs : &replica.ops;
+    if (!mends || !can_be_mended(good, bad, last)) {
+        line(set, "", text);
+        return tell_or_stop(set, sums, there, text);
+    }
+    char follows[64];
+    snprintf(follows, sizeof follows, ": set %d has got the bytes of the others", odd);
+    line(set, follows, text);
+    status = mend(good, bad, last, set, mine_is_good);
+    if (status != KEEL_OK && status != KEEL_ERR_RANK_DEAD)
+        stop(text);
+    if (mine_is_good)
+        tell(text);
+    check_settle(&replica.ops, &sums[mine_is_good ? replica.set : set]);
+    return KEEL_OK;
+}
+
+keel_status replica_differ(const struct check_outcome *o, const struct check_sum *sums, const bool *there,
+                           struct replica_last *last)
+{
+    bool mends = o->verdict == CHECK_ONE_DIFFERS && replica.on_mismatch == MISMATCH_STOP;
+    if (mends) {
+        int first = o->odd == 0 ? 1 : 0;
+        if (replica.set == o->odd)
+            return differs_from(first, true, o->odd, sums, there, last);
+        if (replica.set == first)
+            return differs_from(o->odd, true, o->odd, sums, there, last);
+        check_was_equal(&replica.ops); /* the other one of the two does it */
+        return KEEL_OK;
+    }
+    /* The two that differ first find out what; who is equal to one of them waits for what they say. */
+    int other = replica.set == o->a ? o->b : replica.set == o->b ? o->a : -1;
+    if (other >= 0)
+        return differs_from(other, false, -1, sums, there, last);
+    settle(sums, there);
+    return KEEL_OK;
+}

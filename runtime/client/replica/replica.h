@@ -1,0 +1,145 @@
+/* A replica of a rank, where the program runs several times side by side (base/replica.h): what stands between the
+ * program and the library, which counts the processes of all sets as native ranks. A wrapper (api/calls.h):
+ *
+ *   wrap*.c       ranks to native ranks and back; what means "all ranks" goes to the set's group
+ *   rows.inc      what becomes of each public call
+ *   exchange.c    replicas of a rank compare what they did (check.h), wherever a program relies on what it sent
+ *   mismatch.c    what comes of a difference: told, or the majority's bytes are written over it
+ *   answer.c      what only one of them may decide: the leading one, and the others hear it
+ *
+ * Programs of one thread. Where several threads of a rank call, what they do must have an order that does not depend on
+ * the moment. */
+#ifndef KEEL_CLIENT_REPLICA_REPLICA_H
+#define KEEL_CLIENT_REPLICA_REPLICA_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <keel/keel.h>
+
+#include "runtime/base/replica.h"
+#include "runtime/client/api/calls.h"
+#include "runtime/client/replica/check.h"
+
+enum { REPLICA_RING = 4096 };
+
+/* The calls, as operations name them. */
+enum replica_call {
+#define STATUS_CALL(name, parameters, arguments) CALL_##name,
+#define VALUE_CALL(result, name, parameters, arguments) CALL_##name,
+#define VOID_CALL(name, parameters, arguments) CALL_##name,
+#define NEAR_CALL STATUS_CALL
+#include "runtime/client/api/calls.inc"
+#undef STATUS_CALL
+#undef NEAR_CALL
+#undef VALUE_CALL
+#undef VOID_CALL
+    REPLICA_CALLS
+};
+
+struct replica_self {
+    struct client *client;
+    const struct api_calls *below;
+    int rank, size, set, sets;
+    enum replica_check check;
+    enum replica_mismatch on_mismatch;
+    keel_group *group;       /* of the set */
+    int nodes, *node;        /* of the set; [ranks] on which of them each is */
+    int *native_node;        /* [nodes] */
+    bool gone[REPLICAS_MAX]; /* that replica of this rank has ended, or this one's set goes on without it */
+    pthread_mutex_t lock;    /* of what follows */
+    struct check ops;
+    struct check_entry ring[REPLICA_RING];
+    uint64_t exchanges;
+    uint64_t segments;      /* that this process has allocated */
+    keel_segment **segment; /* [segments] by number, from 1; NULL: freed */
+    uint64_t segments_max;
+    uint64_t collectives; /* of all ranks that are complete */
+    uint64_t epoch_seen;
+};
+extern struct replica_self replica;
+
+/* The program's rank as the library counts; what is no rank of the program is none of the library. */
+static inline int replica_native_of(int rank)
+{
+    return rank >= 0 && rank < replica.size ? replica_native(&replica.client->replicas, rank, replica.set)
+                                            : replica.client->size;
+}
+
+/* ---- exchange.c ---- */
+
+/* An operation is about to be sent: it is compared at the next exchange. */
+void replica_did(enum replica_call call, int target, const keel_segment *segment, uint64_t place, uint64_t len,
+                 uint64_t bytes);
+/* The same of bytes that lie together. */
+void replica_did_bytes(enum replica_call call, int target, const keel_segment *segment, uint64_t place,
+                       const void *bytes, size_t len);
+/* Replicas of this rank compare all that they did; this one has come to that call. blocks   until the others have, or
+ * have ended. */
+keel_status replica_meet(enum replica_call call);
+/* The same before bytes are sent that cannot be written over afterwards, as the last operation, which is named here.
+ * *bytes: what to send, the caller's or those of the majority until the next such call. With two replicas it only
+ * notes the operation: there is no majority, and the next exchange tells. */
+keel_status replica_meet_before(enum replica_call call, int target, const keel_segment *segment, uint64_t place,
+                                const void **bytes, size_t len);
+/* What a call below came to. Where a member of the set has died the set is retired: this process waits for its end,
+ * and the call does not return. */
+keel_status replica_after(keel_status status);
+/* The set has lost a member. */
+bool replica_is_broken(void);
+/* To a replica of this rank, with a tag; false: it has ended. An error of this process ends in *status. */
+bool replica_send(int set, uint32_t tag, const void *data, size_t len, keel_status *status);
+bool replica_hear(int set, uint32_t tag, void *data, size_t len, keel_status *status);
+const char *replica_call_name(enum replica_call call);
+
+enum replica_tag { REPLICA_SUM, REPLICA_DETAIL, REPLICA_ENTRIES, REPLICA_BYTES, REPLICA_ANSWER };
+
+/* ---- mismatch.c ---- */
+
+/* The bytes of the last operation, which is not sent yet; NULL: it is. */
+struct replica_last {
+    const void *bytes;
+    size_t len;
+};
+/* The lock is held. sums, there: of the exchange. */
+keel_status replica_differ(const struct check_outcome *o, const struct check_sum *sums, const bool *there,
+                           struct replica_last *last);
+
+/* ---- answer.c ---- */
+
+enum { ANSWER_VALUES = 4 };
+struct replica_answer {
+    int64_t value[ANSWER_VALUES];
+};
+/* Is it for this replica to decide? Else *out is what the leading one has decided. blocks   until it has. */
+bool replica_decides(struct replica_answer *out);
+/* The answer of the one that decides, to the others. Returns it. */
+struct replica_answer replica_tell(struct replica_answer answer);
+/* The ways of answers are those of the replicas that are there. */
+void replica_reroute(void);
+/* All that is known of answers so far is known to all replicas. */
+void replica_answers_met(void);
+
+/* ---- wrap.c ---- */
+
+/* Puts the wrapper in its place, in a job whose program has replicas. Collective over the set. */
+keel_status replica_begin(struct client *c);
+/* The call cannot be right with replicas yet: says so, once a call. */
+keel_status replica_refuses(enum replica_call call);
+/* A new segment gets its number. */
+void replica_counts(keel_segment *segment);
+keel_segment *replica_segment(uint64_t number);
+
+// NOLINTBEGIN(bugprone-macro-parentheses) names, types and lists in parentheses
+#define STATUS_CALL(name, parameters, arguments) keel_status replica_##name parameters;
+#define VALUE_CALL(result, name, parameters, arguments) result replica_##name parameters;
+#define VOID_CALL(name, parameters, arguments) void replica_##name parameters;
+#define NEAR_CALL STATUS_CALL
+#include "runtime/client/api/calls.inc"
+#undef STATUS_CALL
+#undef NEAR_CALL
+#undef VALUE_CALL
+#undef VOID_CALL
+// NOLINTEND(bugprone-macro-parentheses)
+#endif

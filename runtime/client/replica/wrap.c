@@ -1,0 +1,245 @@
+/* The wrapper is put together, and what a program asks of the job. */
+#include <stdlib.h>
+
+#include "runtime/base/log.h"
+#include "runtime/client/api/public_int.h"
+#include "runtime/client/client.h"
+#include "runtime/client/replica/replica.h"
+
+#define BELOW replica.below
+
+keel_status replica_refuses(enum replica_call call)
+{
+    static bool said[REPLICA_CALLS];
+    if (!said[call])
+        log_warn("%s: not where the program has replicas", replica_call_name(call));
+    said[call] = true;
+    return KEEL_ERR_STATE;
+}
+
+/* ---- nodes ---- */
+
+/* Nodes of the set that run ranks are counted in the order of the job's. */
+static bool count_nodes(void)
+{
+    const struct page *page = replica.client->page;
+    replica.node = malloc((size_t)replica.size * sizeof *replica.node);
+    replica.native_node = malloc((size_t)replica.size * sizeof *replica.native_node);
+    if (!replica.node || !replica.native_node)
+        return false;
+    for (int node = 0; node < (int)page->members; node++) {
+        bool is_one = false;
+        for (int r = 0; r < replica.size; r++)
+            if ((int)page_rank(page, replica_native_of(r))->slot == node) {
+                replica.node[r] = replica.nodes;
+                is_one = true;
+            }
+        if (is_one)
+            replica.native_node[replica.nodes++] = node;
+    }
+    return true;
+}
+
+int replica_node_count(void)
+{
+    return replica.nodes;
+}
+
+/* Ranks stay where they began. */
+int replica_rank_node(int rank)
+{
+    return rank >= 0 && rank < replica.size ? replica.node[rank] : -1;
+}
+
+bool replica_rank_alive(int rank)
+{
+    struct replica_answer a;
+    if (rank < 0 || rank >= replica.size)
+        return false;
+    if (replica_decides(&a)) /* it may have ended */
+        a = replica_tell((struct replica_answer){{BELOW->rank_alive(replica_native_of(rank))}});
+    return a.value[0];
+}
+
+static keel_status verdict_of(keel_status status, keel_verdict *verdict)
+{
+    (void)replica_tell((struct replica_answer){{status, verdict ? (int64_t)*verdict : 0}});
+    return status;
+}
+
+static keel_status verdict_heard(const struct replica_answer *a, keel_verdict *verdict)
+{
+    if (verdict && a->value[0] == KEEL_OK)
+        *verdict = (keel_verdict)a->value[1];
+    return (keel_status)a->value[0];
+}
+
+keel_status replica_node_status(int node, int timeout_ms, keel_verdict *verdict)
+{
+    struct replica_answer a;
+    if (node < 0 || node >= replica.nodes)
+        return KEEL_ERR_ARG;
+    if (!replica_decides(&a))
+        return verdict_heard(&a, verdict);
+    return verdict_of(BELOW->node_status(replica.native_node[node], timeout_ms, verdict), verdict);
+}
+
+keel_status replica_rank_status(int rank, int timeout_ms, keel_verdict *verdict)
+{
+    struct replica_answer a;
+    if (!replica_decides(&a))
+        return verdict_heard(&a, verdict);
+    return verdict_of(BELOW->rank_status(replica_native_of(rank), timeout_ms, verdict), verdict);
+}
+
+/* ---- failures: a set is whole as long as the program sees it ---- */
+
+keel_status replica_failures(uint64_t since_epoch, keel_failure *out, size_t max, size_t *count, uint64_t *epoch)
+{
+    if (!count || (max && !out))
+        return KEEL_ERR_ARG;
+    *count = 0;
+    if (epoch)
+        *epoch = since_epoch > 1 ? since_epoch : 1;
+    return KEEL_OK;
+}
+
+keel_status replica_on_failure(void (*callback)(const keel_failure *failure, void *arg), void *arg)
+{
+    (void)callback, (void)arg;
+    return KEEL_OK;
+}
+
+uint64_t replica_view_epoch(void)
+{
+    return 1;
+}
+
+keel_status replica_links(keel_link *out, size_t max, size_t *count)
+{
+    (void)out, (void)max, (void)count;
+    return replica_refuses(CALL_links);
+}
+
+/* ---- the grid of nodes is that of all sets ---- */
+
+keel_status replica_grid_make(int dims, const int64_t *extent, keel_grid *grid)
+{
+    (void)dims, (void)extent, (void)grid;
+    return replica_refuses(CALL_grid_make);
+}
+
+int replica_grid_place(int rank, int *coords)
+{
+    (void)rank, (void)coords;
+    return 0;
+}
+
+int replica_grid_distance(int a, int b)
+{
+    (void)a, (void)b;
+    return -1;
+}
+
+/* ---- moves and kept memory: a rank does not go on elsewhere ---- */
+
+bool replica_move_pending(void)
+{
+    return false;
+}
+
+keel_status replica_move(void)
+{
+    return KEEL_ERR_STATE;
+}
+
+#define REFUSED(name, parameters, unused)                                                                              \
+    keel_status replica_##name parameters                                                                              \
+    {                                                                                                                  \
+        unused;                                                                                                        \
+        return replica_refuses(CALL_##name);                                                                           \
+    }
+REFUSED(keep_room, (size_t bytes_per_rank), (void)bytes_per_rank)
+REFUSED(keep, (const char *name, void *address, size_t bytes), (void)name; (void)address; (void)bytes)
+REFUSED(keep_commit, (uint64_t version), (void)version)
+REFUSED(keep_save, (uint64_t version, const char *folder), (void)version; (void)folder)
+REFUSED(keep_restore, (uint64_t * version, uint64_t *since), (void)version; (void)since)
+REFUSED(keep_rollback, (uint64_t * version), (void)version)
+REFUSED(keep_get, (int rank, const char *name, size_t offset, void *dst, size_t bytes, uint64_t *version), (void)rank;
+        (void)name; (void)offset; (void)dst; (void)bytes; (void)version)
+
+/* ---- the job ---- */
+
+keel_status replica_finalize(void)
+{
+    keel_status status = replica_after(BELOW->fence_all()), met = replica_meet(CALL_finalize);
+    return status != KEEL_OK ? status : met != KEEL_OK ? met : BELOW->finalize();
+}
+
+uint64_t replica_collective_count(void)
+{
+    return replica.collectives;
+}
+
+keel_status replica_resume(uint64_t *collectives)
+{
+    keel_status status = BELOW->resume(NULL);
+    if (collectives)
+        *collectives = replica.collectives;
+    return status;
+}
+
+/* ---- its start ---- */
+
+static struct api_calls wrapped;
+
+static void fill_in(const struct api_calls *below)
+{
+    wrapped = *below;
+#define OWN(name, what) wrapped.name = replica_##name;
+#define PASSED(name, why)
+#include "runtime/client/replica/rows.inc"
+#undef OWN
+#undef PASSED
+}
+
+static keel_status make_groups(void)
+{
+    keel_group *on_node;
+    int *natives = malloc((size_t)replica.size * sizeof *natives);
+    if (!natives)
+        return KEEL_ERR_NOMEM;
+    for (int r = 0; r < replica.size; r++)
+        natives[r] = replica_native_of(r);
+    keel_status status = BELOW->group_create(natives, replica.size, 0, &replica.group);
+    free(natives);
+    if (status == KEEL_OK)
+        status = BELOW->group_split(replica.group, replica.node[replica.rank], replica.rank, &on_node);
+    if (status == KEEL_OK)
+        public_groups_are(replica.group, on_node);
+    return status;
+}
+
+keel_status replica_begin(struct client *c)
+{
+    if (!replica_map_is_used(&c->replicas))
+        return KEEL_OK;
+    struct replica me = replica_of(&c->replicas, c->rank);
+    replica.client = c;
+    replica.below = calls_now();
+    replica.rank = me.rank;
+    replica.set = me.set;
+    replica.size = c->replicas.ranks;
+    replica.sets = c->replicas.replicas;
+    replica.check = (enum replica_check)c->page->check;
+    replica.on_mismatch = (enum replica_mismatch)c->page->on_mismatch;
+    check_init(&replica.ops, replica.ring, REPLICA_RING);
+    if (!count_nodes())
+        return KEEL_ERR_NOMEM;
+    keel_status status = make_groups();
+    if (status != KEEL_OK)
+        return replica_after(status);
+    fill_in(replica.below);
+    (void)calls_wrap(&wrapped);
+    return KEEL_OK;
+}

@@ -1,0 +1,426 @@
+/* Puts, gets, accumulates, atomics, signals, fences, handles. Gets send nothing and are not compared. What cannot be
+ * written over is compared before it is sent where there is a majority (replica_meet_before). */
+#include "runtime/client/client.h"
+#include "runtime/client/replica/replica.h"
+#include "runtime/wire/arith.h"
+
+#define BELOW replica.below
+
+/* ---- the bytes of shapes ---- */
+
+/* Of what lies in the caller's memory in that shape. The levels that are not contiguous are few. */
+static uint64_t hash_strided(const uint8_t *at, const keel_strided *shape)
+{
+    size_t n[KEEL_STRIDE_LEVELS_MAX] = {0};
+    uint64_t hash = check_hash(shape, sizeof *shape, 0);
+    for (;;) {
+        size_t offset = 0;
+        int level = 0;
+        for (int i = 0; i < shape->levels; i++)
+            offset += n[i] * shape->local_stride[i];
+        hash = check_hash(at + offset, shape->count[0], hash);
+        while (level < shape->levels && ++n[level] == shape->count[level + 1])
+            n[level++] = 0;
+        if (level == shape->levels)
+            return hash;
+    }
+}
+
+/* Also of a shape that the library will refuse. */
+static bool has_bytes(const void *at, const keel_strided *shape)
+{
+    if (!at || !shape || shape->levels < 0 || shape->levels > KEEL_STRIDE_LEVELS_MAX || !shape->count[0])
+        return false;
+    for (int i = 0; i < shape->levels; i++)
+        if (!shape->count[i + 1])
+            return false;
+    return true;
+}
+
+static size_t strided_bytes(const keel_strided *shape)
+{
+    size_t bytes = shape->count[0];
+    for (int i = 0; i < shape->levels; i++)
+        bytes *= shape->count[i + 1];
+    return bytes;
+}
+
+/* Three replicas remember no more operations than they can write over. */
+static keel_status room_for_one(enum replica_call call)
+{
+    bool full = replica.sets == REPLICAS_MAX && replica.ops.now.count - replica.ops.equal.count >= REPLICA_RING - 1;
+    return full ? replica_meet(call) : KEEL_OK;
+}
+
+static uint64_t numbers(const void *scale, keel_type type)
+{
+    return scale && arith_size(type) ? check_hash(scale, arith_size(type), 1 + (uint64_t)type) : (uint64_t)type;
+}
+
+static void did_strided(enum replica_call call, int rank, keel_segment *segment, size_t offset, const void *src,
+                        const keel_strided *shape, uint64_t with)
+{
+    if (replica.check == CHECK_NONE)
+        return;
+    bool is = has_bytes(src, shape);
+    replica_did(call, rank, segment, offset, is ? strided_bytes(shape) : 0, (is ? hash_strided(src, shape) : 0) ^ with);
+}
+
+static void did_vector(enum replica_call call, int rank, keel_segment *segment, const keel_piece *pieces, size_t n,
+                       uint64_t with)
+{
+    uint64_t hash = with, bytes = 0;
+    if (replica.check == CHECK_NONE)
+        return;
+    for (size_t i = 0; pieces && i < n; i++) {
+        const uint64_t where[] = {pieces[i].offset, pieces[i].len};
+        hash = check_hash(where, sizeof where, hash);
+        hash = pieces[i].local ? check_hash(pieces[i].local, pieces[i].len, hash) : hash;
+        bytes += pieces[i].len;
+    }
+    replica_did(call, rank, segment, pieces && n ? pieces[0].offset : 0, bytes, hash);
+}
+
+/* What has been told of bytes that do not lie together: three replicas compare them before they go. */
+static keel_status shape_may_go(enum replica_call call)
+{
+    return replica.sets == REPLICAS_MAX ? replica_meet(call) : KEEL_OK;
+}
+
+/* ---- puts and gets ---- */
+
+keel_status replica_put(keel_segment *segment, int rank, size_t offset, const void *src, size_t len)
+{
+    keel_status status = room_for_one(CALL_put);
+    replica_did_bytes(CALL_put, rank, segment, offset, src, len);
+    return status != KEEL_OK ? status : replica_after(BELOW->put(segment, replica_native_of(rank), offset, src, len));
+}
+
+keel_status replica_put_nb(keel_segment *segment, int rank, size_t offset, const void *src, size_t len,
+                           keel_handle *handle)
+{
+    keel_status status = room_for_one(CALL_put_nb);
+    replica_did_bytes(CALL_put_nb, rank, segment, offset, src, len);
+    return status != KEEL_OK ? status
+                             : replica_after(BELOW->put_nb(segment, replica_native_of(rank), offset, src, len, handle));
+}
+
+keel_status replica_put_strided(keel_segment *segment, int rank, size_t offset, const void *src,
+                                const keel_strided *shape)
+{
+    did_strided(CALL_put_strided, rank, segment, offset, src, shape, 0);
+    keel_status status = shape_may_go(CALL_put_strided);
+    return status != KEEL_OK ? status
+                             : replica_after(BELOW->put_strided(segment, replica_native_of(rank), offset, src, shape));
+}
+
+keel_status replica_put_strided_nb(keel_segment *segment, int rank, size_t offset, const void *src,
+                                   const keel_strided *shape, keel_handle *handle)
+{
+    did_strided(CALL_put_strided_nb, rank, segment, offset, src, shape, 0);
+    keel_status status = shape_may_go(CALL_put_strided_nb);
+    return status != KEEL_OK
+               ? status
+               : replica_after(BELOW->put_strided_nb(segment, replica_native_of(rank), offset, src, shape, handle));
+}
+
+keel_status replica_put_vector(keel_segment *segment, int rank, const keel_piece *pieces, size_t n)
+{
+    did_vector(CALL_put_vector, rank, segment, pieces, n, 0);
+    keel_status status = shape_may_go(CALL_put_vector);
+    return status != KEEL_OK ? status : replica_after(BELOW->put_vector(segment, replica_native_of(rank), pieces, n));
+}
+
+keel_status replica_put_vector_nb(keel_segment *segment, int rank, const keel_piece *pieces, size_t n,
+                                  keel_handle *handle)
+{
+    did_vector(CALL_put_vector_nb, rank, segment, pieces, n, 0);
+    keel_status status = shape_may_go(CALL_put_vector_nb);
+    return status != KEEL_OK ? status
+                             : replica_after(BELOW->put_vector_nb(segment, replica_native_of(rank), pieces, n, handle));
+}
+
+#define GET(name, parameters, arguments)                                                                               \
+    keel_status replica_##name parameters                                                                              \
+    {                                                                                                                  \
+        rank = replica_native_of(rank);                                                                                \
+        return replica_after(BELOW->name arguments);                                                                   \
+    }
+GET(get, (keel_segment * segment, int rank, size_t offset, void *dst, size_t len), (segment, rank, offset, dst, len))
+GET(get_strong, (keel_segment * segment, int rank, size_t offset, void *dst, size_t len),
+    (segment, rank, offset, dst, len))
+GET(get_nb, (keel_segment * segment, int rank, size_t offset, void *dst, size_t len, keel_handle *handle),
+    (segment, rank, offset, dst, len, handle))
+GET(get_strong_nb, (keel_segment * segment, int rank, size_t offset, void *dst, size_t len, keel_handle *handle),
+    (segment, rank, offset, dst, len, handle))
+GET(get_strided, (keel_segment * segment, int rank, size_t offset, void *dst, const keel_strided *shape),
+    (segment, rank, offset, dst, shape))
+GET(get_strided_nb,
+    (keel_segment * segment, int rank, size_t offset, void *dst, const keel_strided *shape, keel_handle *handle),
+    (segment, rank, offset, dst, shape, handle))
+GET(get_vector, (keel_segment * segment, int rank, const keel_piece *pieces, size_t n), (segment, rank, pieces, n))
+GET(get_vector_nb, (keel_segment * segment, int rank, const keel_piece *pieces, size_t n, keel_handle *handle),
+    (segment, rank, pieces, n, handle))
+
+/* ---- accumulates ---- */
+
+/* Scale and type are an operation of their own, before that of the elements. */
+static keel_status acc_may_go(enum replica_call call, keel_segment *segment, int rank, size_t offset, keel_type type,
+                              const void *scale, const void **src, size_t n)
+{
+    size_t size = arith_size(type);
+    if (replica.check == CHECK_NONE)
+        return KEEL_OK;
+    replica_did(call, rank, segment, offset, 0, numbers(scale, type));
+    return replica_meet_before(call, rank, segment, offset, src, size && n <= SIZE_MAX / size ? n * size : 0);
+}
+
+keel_status replica_acc(keel_segment *segment, int rank, size_t offset, keel_type type, const void *scale,
+                        const void *src, size_t n)
+{
+    keel_status status = acc_may_go(CALL_acc, segment, rank, offset, type, scale, &src, n);
+    return status != KEEL_OK ? status
+                             : replica_after(BELOW->acc(segment, replica_native_of(rank), offset, type, scale, src, n));
+}
+
+/* The majority's elements stay only until the next call: where they are sent, it blocks. */
+keel_status replica_acc_nb(keel_segment *segment, int rank, size_t offset, keel_type type, const void *scale,
+                           const void *src, size_t n, keel_handle *handle)
+{
+    const void *mine = src;
+    keel_status status = acc_may_go(CALL_acc_nb, segment, rank, offset, type, scale, &src, n);
+    if (status != KEEL_OK)
+        return status;
+    rank = replica_native_of(rank);
+    status = BELOW->acc_nb(segment, rank, offset, type, scale, src, n, handle);
+    if (status == KEEL_OK && src != mine)
+        status = handle ? BELOW->wait(handle) : BELOW->fence(rank);
+    return replica_after(status);
+}
+
+keel_status replica_acc_double(keel_segment *segment, int rank, size_t offset, double scale, const double *src,
+                               size_t n)
+{
+    return replica_acc(segment, rank, offset, KEEL_DOUBLE, &scale, src, n);
+}
+
+keel_status replica_acc_strided(keel_segment *segment, int rank, size_t offset, keel_type type, const void *scale,
+                                const void *src, const keel_strided *shape)
+{
+    did_strided(CALL_acc_strided, rank, segment, offset, src, shape, numbers(scale, type));
+    keel_status status = shape_may_go(CALL_acc_strided);
+    return status != KEEL_OK
+               ? status
+               : replica_after(BELOW->acc_strided(segment, replica_native_of(rank), offset, type, scale, src, shape));
+}
+
+keel_status replica_acc_strided_nb(keel_segment *segment, int rank, size_t offset, keel_type type, const void *scale,
+                                   const void *src, const keel_strided *shape, keel_handle *handle)
+{
+    did_strided(CALL_acc_strided_nb, rank, segment, offset, src, shape, numbers(scale, type));
+    keel_status status = shape_may_go(CALL_acc_strided_nb);
+    return status != KEEL_OK ? status
+                             : replica_after(BELOW->acc_strided_nb(segment, replica_native_of(rank), offset, type,
+                                                                   scale, src, shape, handle));
+}
+
+keel_status replica_acc_vector(keel_segment *segment, int rank, keel_type type, const void *scale,
+                               const keel_piece *pieces, size_t n)
+{
+    did_vector(CALL_acc_vector, rank, segment, pieces, n, numbers(scale, type));
+    keel_status status = shape_may_go(CALL_acc_vector);
+    return status != KEEL_OK
+               ? status
+               : replica_after(BELOW->acc_vector(segment, replica_native_of(rank), type, scale, pieces, n));
+}
+
+keel_status replica_acc_vector_nb(keel_segment *segment, int rank, keel_type type, const void *scale,
+                                  const keel_piece *pieces, size_t n, keel_handle *handle)
+{
+    did_vector(CALL_acc_vector_nb, rank, segment, pieces, n, numbers(scale, type));
+    keel_status status = shape_may_go(CALL_acc_vector_nb);
+    return status != KEEL_OK
+               ? status
+               : replica_after(BELOW->acc_vector_nb(segment, replica_native_of(rank), type, scale, pieces, n, handle));
+}
+
+/* ---- atomics and signals ---- */
+
+/* What an atomic found is the moment's: replicas compare it like anything else that they did. Three of which one differs
+ * cannot be mended by bytes that were found. */
+static keel_status found(enum replica_call call, int rank, keel_segment *segment, size_t offset, const void *old,
+                         size_t len, keel_status status)
+{
+    if (status == KEEL_OK)
+        replica_did_bytes(call, rank, segment, offset, old, len);
+    return replica_after(status);
+}
+
+/* Numbers that come as values, so that what is sent is the majority's. */
+static keel_status values_may_go(enum replica_call call, int rank, keel_segment *segment, size_t offset, int64_t *v,
+                                 size_t n)
+{
+    const void *bytes = v;
+    keel_status status = replica_meet_before(call, rank, segment, offset, &bytes, n * sizeof *v);
+    if (bytes != v)
+        memcpy(v, bytes, n * sizeof *v);
+    return status;
+}
+
+/* The sum of additions does not depend on their order: each set adds for itself, and what the leading one has found is
+ * every replica's. */
+keel_status replica_fetch_add(keel_segment *segment, int rank, size_t offset, int64_t add, int64_t *old)
+{
+    struct replica_answer a;
+    int64_t mine = 0;
+    keel_status status = values_may_go(CALL_fetch_add, rank, segment, offset, &add, 1);
+    if (status == KEEL_OK)
+        status = replica_after(BELOW->fetch_add(segment, replica_native_of(rank), offset, add, &mine));
+    if (status != KEEL_OK)
+        return status;
+    if (old && replica_decides(&a))
+        a = replica_tell((struct replica_answer){{mine}});
+    if (old)
+        *old = a.value[0];
+    return KEEL_OK;
+}
+
+keel_status replica_compare_swap(keel_segment *segment, int rank, size_t offset, int64_t expected, int64_t desired,
+                                 int64_t *old)
+{
+    int64_t v[] = {expected, desired}, before = 0;
+    keel_status status = values_may_go(CALL_compare_swap, rank, segment, offset, v, 2);
+    if (status != KEEL_OK)
+        return status;
+    status = BELOW->compare_swap(segment, replica_native_of(rank), offset, v[0], v[1], &before);
+    if (old)
+        *old = before;
+    return found(CALL_compare_swap, rank, segment, offset, &before, sizeof before, status);
+}
+
+keel_status replica_rmw(keel_segment *segment, int rank, size_t offset, keel_type type, keel_rmw_op op,
+                        const void *operand, const void *expected, void *old)
+{
+    int64_t before = 0;
+    size_t size = arith_size(type) <= sizeof before ? arith_size(type) : 0;
+    uint64_t how = check_hash(&op, sizeof op, (uint64_t)type);
+    if (replica.check != CHECK_NONE && size && op == KEEL_RMW_COMPARE_SWAP && expected)
+        how = check_hash(expected, size, how);
+    replica_did(CALL_rmw, rank, segment, offset, 0, how);
+    keel_status status = replica_meet_before(CALL_rmw, rank, segment, offset, &operand, size);
+    if (status != KEEL_OK)
+        return status;
+    status = BELOW->rmw(segment, replica_native_of(rank), offset, type, op, operand, expected, &before);
+    if (old && status == KEEL_OK)
+        memcpy(old, &before, size);
+    return found(CALL_rmw, rank, segment, offset, &before, old ? size : 0, status);
+}
+
+keel_status replica_signal(keel_segment *segment, int rank, size_t word, int64_t add)
+{
+    const void *bytes = &add;
+    replica_did_bytes(CALL_signal, rank, segment, word, bytes, sizeof add);
+    keel_status status = replica_meet(CALL_signal);
+    return status != KEEL_OK ? status : replica_after(BELOW->signal(segment, replica_native_of(rank), word, add));
+}
+
+/* The data go first, so that they can be written over; the signal tells of them when they are right. */
+keel_status replica_put_signal(keel_segment *segment, int rank, size_t offset, const void *src, size_t len, size_t word,
+                               int64_t add)
+{
+    int to = replica_native_of(rank);
+    size_t room = BELOW->segment_bytes(segment, to);
+    if (replica.check == CHECK_NONE || word % sizeof add || word > room || room - word < sizeof add)
+        return replica_after(BELOW->put_signal(segment, to, offset, src, len, word, add)); /* or it is refused */
+    keel_status status = room_for_one(CALL_put_signal);
+    replica_did_bytes(CALL_put_signal, rank, segment, offset, src, len);
+    if (status == KEEL_OK)
+        status = replica_after(BELOW->put(segment, to, offset, src, len));
+    return status != KEEL_OK ? status : replica_signal(segment, rank, word, add);
+}
+
+/* The leading replica says what it found; the others wait until theirs has come as far. */
+keel_status replica_wait_until(keel_segment *segment, size_t word, keel_compare how, int64_t value, int from,
+                               int64_t *got)
+{
+    struct replica_answer a;
+    int64_t v = 0;
+    int native = from < 0 ? from : replica_native_of(from);
+    if (replica_decides(&a)) {
+        keel_status status = replica_after(BELOW->wait_until(segment, word, how, value, native, &v));
+        a = replica_tell((struct replica_answer){{status, v}});
+    } else if (a.value[0] == KEEL_OK) {
+        int64_t until = how == KEEL_GE || how == KEEL_GT ? a.value[1] : value;
+        keel_status status =
+            replica_after(BELOW->wait_until(segment, word, how == KEEL_GT ? KEEL_GE : how, until, native, &v));
+        if (status != KEEL_OK)
+            return status;
+    }
+    if (got)
+        *got = a.value[1];
+    return (keel_status)a.value[0];
+}
+
+/* ---- fences ---- */
+
+static keel_status fenced(keel_status status, enum replica_call call)
+{
+    keel_status met = replica_meet(call);
+    return status != KEEL_OK ? replica_after(status) : met;
+}
+
+keel_status replica_fence(int rank)
+{
+    return fenced(rank < 0 ? BELOW->fence(rank) : BELOW->fence(replica_native_of(rank)), CALL_fence);
+}
+
+keel_status replica_fence_all(void)
+{
+    return fenced(BELOW->fence_all(), CALL_fence_all);
+}
+
+keel_status replica_group_fence(const keel_group *group)
+{
+    return fenced(BELOW->group_fence(group), CALL_group_fence);
+}
+
+/* ---- handles: whether one is complete is the moment's ---- */
+
+keel_status replica_wait(keel_handle *handle)
+{
+    return replica_after(BELOW->wait(handle));
+}
+
+keel_status replica_wait_all(keel_handle *handles, size_t n)
+{
+    return replica_after(BELOW->wait_all(handles, n));
+}
+
+keel_status replica_test(keel_handle *handle)
+{
+    struct replica_answer a;
+    if (replica_decides(&a)) {
+        keel_status status = replica_after(BELOW->test(handle));
+        a = replica_tell((struct replica_answer){{status}});
+    } else if (a.value[0] == KEEL_OK) {
+        return replica_after(BELOW->wait(handle));
+    }
+    return (keel_status)a.value[0];
+}
+
+keel_status replica_wait_any(keel_handle *handles, size_t n, size_t *which)
+{
+    struct replica_answer a;
+    size_t found_at = SIZE_MAX;
+    if (replica_decides(&a)) {
+        keel_status status = replica_after(BELOW->wait_any(handles, n, which ? &found_at : NULL));
+        a = replica_tell((struct replica_answer){{status, (int64_t)found_at}});
+    } else if (a.value[0] == KEEL_OK && handles && (uint64_t)a.value[1] < n) {
+        keel_status status = replica_after(BELOW->wait(&handles[a.value[1]]));
+        if (status != KEEL_OK)
+            return status;
+    }
+    if (which)
+        *which = (size_t)a.value[1];
+    return (keel_status)a.value[0];
+}

@@ -1,0 +1,110 @@
+/* Segments: those of all ranks are those of the set's group, whose members are the set's ranks in their order. */
+#include <stdlib.h>
+
+#include "runtime/client/client.h"
+#include "runtime/client/replica/replica.h"
+#include "runtime/client/segment/segment.h"
+
+#define BELOW replica.below
+
+void replica_counts(keel_segment *segment)
+{
+    if (replica.segments + 1 >= replica.segments_max) {
+        uint64_t wider = replica.segments_max ? 2 * replica.segments_max : 64;
+        keel_segment **memory = realloc(replica.segment, wider * sizeof *memory);
+        if (!memory)
+            return; /* it has no number: operations on it are told without, and not written over */
+        replica.segment = memory;
+        replica.segments_max = wider;
+    }
+    segment->number = ++replica.segments;
+    replica.segment[segment->number] = segment;
+}
+
+keel_segment *replica_segment(uint64_t number)
+{
+    return number > 0 && number <= replica.segments ? replica.segment[number] : NULL;
+}
+
+static keel_status allocate(keel_group *group, const size_t *bytes, int n, keel_redundancy redundancy,
+                            enum replica_call call, keel_segment **out)
+{
+    replica_did_bytes(call, -1, NULL, (uint64_t)redundancy, bytes, bytes ? (size_t)n * sizeof *bytes : 0);
+    keel_status status = replica_meet(call);
+    if (status == KEEL_OK)
+        status = replica_after(BELOW->segment_alloc_group(group, bytes, redundancy, out));
+    if (status == KEEL_OK && out)
+        replica_counts(*out);
+    return status;
+}
+
+keel_status replica_segment_alloc(size_t bytes_per_rank, keel_redundancy redundancy, keel_segment **out)
+{
+    size_t *bytes = malloc((size_t)replica.size * sizeof *bytes);
+    if (!bytes)
+        return KEEL_ERR_NOMEM;
+    for (int r = 0; r < replica.size; r++)
+        bytes[r] = bytes_per_rank;
+    keel_status status = allocate(replica.group, bytes, replica.size, redundancy, CALL_segment_alloc, out);
+    free(bytes);
+    return status;
+}
+
+keel_status replica_segment_alloc_parts(const size_t *bytes, keel_redundancy redundancy, keel_segment **out)
+{
+    return allocate(replica.group, bytes, replica.size, redundancy, CALL_segment_alloc_parts, out);
+}
+
+keel_status replica_segment_alloc_group(keel_group *group, const size_t *bytes, keel_redundancy redundancy,
+                                        keel_segment **out)
+{
+    return allocate(group, bytes, BELOW->group_size(group), redundancy, CALL_segment_alloc_group, out);
+}
+
+keel_status replica_segment_free(keel_segment *segment)
+{
+    uint64_t number = segment ? segment->number : 0;
+    keel_status status = replica_fence_all();
+    if (status == KEEL_OK)
+        status = replica_after(BELOW->segment_free(segment));
+    if (status == KEEL_OK && number)
+        replica.segment[number] = NULL;
+    return status;
+}
+
+/* What describes a part names native ranks, which each set has others of. */
+keel_status replica_segment_describe(const keel_segment *segment, int rank, keel_segment_part *out)
+{
+    (void)segment, (void)rank, (void)out;
+    return replica_refuses(CALL_segment_describe);
+}
+
+keel_status replica_segment_attach(const keel_segment_part *part, keel_segment **out)
+{
+    (void)part;
+    if (out)
+        *out = NULL;
+    return replica_refuses(CALL_segment_attach);
+}
+
+size_t replica_segment_bytes(const keel_segment *segment, int rank)
+{
+    return BELOW->segment_bytes(segment, replica_native_of(rank));
+}
+
+/* Copies lie wherever there is room, on nodes of other sets as well. */
+keel_status replica_segment_copies(const keel_segment *segment, int rank, int nodes[KEEL_COPIES_MAX], int *n)
+{
+    (void)segment, (void)rank, (void)nodes, (void)n;
+    return replica_refuses(CALL_segment_copies);
+}
+
+void *replica_address(keel_segment *segment, int rank)
+{
+    return BELOW->address(segment, replica_native_of(rank));
+}
+
+keel_status replica_locate(int rank, const void *address, keel_segment **segment, size_t *offset)
+{
+    return BELOW->locate(replica_native_of(rank), address, segment, offset);
+}

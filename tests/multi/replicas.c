@@ -1,0 +1,216 @@
+/* A program that looks at everything that sets of replicas translate, compare and decide, and ends with 0 if it is as in
+ * a job without replicas. KEEL_TEST_FLIP="set rank step": that process flips a bit of what it sends in that step, where
+ * the set is told by the environment that the test gives to nobody else: replicas are the same program.
+ * Steps: 1 put, 2 put_nb, 3 message, 4 allreduce, 5 signal's data, 6 accumulate, 7 strided put, 8 many puts. */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <keel/keel.h>
+
+#define CHECK(x)                                                                                                       \
+    do {                                                                                                               \
+        if (!(x)) {                                                                                                    \
+            fprintf(stderr, "rank %d: %s:%d: %s\n", keel_rank(), __FILE__, __LINE__, #x);                              \
+            keel_abort(3, "a check failed");                                                                           \
+        }                                                                                                              \
+    } while (0)
+#define OK(x) CHECK((x) == KEEL_OK)
+
+enum { WORDS = 512, MANY = 5000, SIGNAL_AT = 8 * (WORDS - 1), COUNTER_AT = 8 * (WORDS - 2), SUM_AT = 8 * (WORDS - 3) };
+
+static int rank, size, right;
+static keel_segment *segment;
+
+/* The process whose bit is to be flipped is told by the number that its native rank had: sets differ in nothing else. */
+static void flip(int step, void *bytes)
+{
+    const char *text = getenv("KEEL_TEST_FLIP"), *me = getenv("PMI_RANK");
+    int set, of, at;
+    if (text && me && sscanf(text, "%d %d %d", &set, &of, &at) == 3 && at == step && atoi(me) == set * size + of)
+        ((uint8_t *)bytes)[3] ^= 0x10;
+}
+
+static void look(size_t offset, int64_t value)
+{
+    int64_t got;
+    OK(keel_get(segment, rank, offset, &got, sizeof got));
+    CHECK(got == value);
+}
+
+static void test_puts(void)
+{
+    int left = (rank + size - 1) % size;
+    int64_t word = 1000 + rank, other = 2000 + rank, rows[16];
+    flip(1, &word);
+    OK(keel_put(segment, right, 0, &word, sizeof word));
+    OK(keel_barrier());
+    look(0, 1000 + left);
+    keel_handle h = {{0}};
+    flip(2, &other);
+    OK(keel_put_nb(segment, right, 8, &other, sizeof other, &h));
+    while (keel_test(&h) == KEEL_IN_PROGRESS)
+        ;
+    OK(keel_fence(right));
+    OK(keel_barrier());
+    look(8, 2000 + left);
+    for (int i = 0; i < 16; i++)
+        rows[i] = 3000 + 100 * rank + i;
+    flip(7, &rows[5]);
+    const keel_strided shape = {.levels = 1, .count = {16, 8}, .global_stride = {32}, .local_stride = {16}};
+    OK(keel_put_strided(segment, right, 1024, rows, &shape));
+    OK(keel_barrier());
+    for (int i = 0; i < 8; i++)
+        look(1024 + 32 * (size_t)i, 3000 + 100 * left + 2 * i);
+}
+
+static void test_many(void)
+{
+    int left = (rank + size - 1) % size;
+    for (int i = 0; i < MANY; i++) {
+        int64_t word = 10000 * rank + i;
+        if (i == 17)
+            flip(8, &word);
+        OK(keel_put(segment, right, 8 * (size_t)(i % 64 + 300), &word, sizeof word));
+    }
+    OK(keel_sync());
+    look(8 * (300 + (MANY - 1) % 64), 10000 * left + MANY - 1);
+}
+
+static void test_messages(void)
+{
+    int64_t word = 4000 + rank, got;
+    size_t len;
+    int from;
+    flip(3, &word);
+    OK(keel_message_send(right, 7, &word, sizeof word));
+    OK(keel_message_receive(KEEL_ANY_RANK, 7, &got, sizeof got, &len, &from));
+    CHECK(from == (rank + size - 1) % size && len == sizeof got && got == 4000 + from);
+    OK(keel_barrier());
+    for (int r = 0; rank == 0 && r < size - 1; r++) {
+        while (keel_message_test(KEEL_ANY_RANK, 8, &len, &from) == KEEL_IN_PROGRESS)
+            ;
+        OK(keel_message_receive(from, 8, &got, sizeof got, NULL, NULL));
+        CHECK(got == 50 + from);
+    }
+    word = 50 + rank;
+    if (rank > 0)
+        OK(keel_message_send(0, 8, &word, sizeof word));
+}
+
+static void test_collectives(void)
+{
+    double x = rank + 1.0, sum = 0;
+    int64_t word = rank == 1 % size ? 77 : 0, all[64], mine = 60 + rank;
+    flip(4, &x);
+    OK(keel_allreduce_sum(&x, &sum, 1));
+    CHECK(sum == size * (size + 1) / 2.0);
+    OK(keel_bcast(1 % size, &word, sizeof word));
+    CHECK(word == 77);
+    OK(keel_group_allgather(keel_group_world(), &mine, all, sizeof mine));
+    for (int r = 0; r < size; r++)
+        CHECK(all[r] == 60 + r);
+    keel_group *half;
+    OK(keel_group_split(keel_group_world(), rank % 2, -rank, &half));
+    CHECK(keel_group_to_world(half, 0) % 2 == rank % 2 && keel_group_from_world(half, rank) == keel_group_rank(half));
+    OK(keel_group_barrier(half));
+    OK(keel_group_free(half));
+    OK(keel_barrier_begin());
+    uint64_t epoch;
+    while (keel_barrier_test(&epoch) == KEEL_IN_PROGRESS)
+        ;
+}
+
+static void test_signals(void)
+{
+    int64_t word = 5000 + rank, got;
+    flip(5, &word);
+    OK(keel_put_signal(segment, right, 16, &word, sizeof word, SIGNAL_AT, 1));
+    OK(keel_wait_until(segment, SIGNAL_AT, KEEL_GE, 1, (rank + size - 1) % size, &got));
+    CHECK(got == 1);
+    look(16, 5000 + (rank + size - 1) % size);
+    OK(keel_barrier());
+}
+
+static void test_atomics(void)
+{
+    int64_t old, got, word = 1;
+
+    OK(keel_fetch_add(segment, 0, COUNTER_AT, 1, &old));
+    CHECK(old >= 0 && old < size);
+    OK(keel_message_send((int)old, 9, &old, sizeof old)); /* differs in each run, and is the same in each set */
+    OK(keel_message_receive(KEEL_ANY_RANK, 9, &got, sizeof got, NULL, NULL));
+    CHECK(got == rank);
+    flip(6, &word);
+    OK(keel_acc(segment, right, SUM_AT, KEEL_INT64, NULL, &word, 1));
+
+    OK(keel_barrier());
+    look(SUM_AT, 1);
+}
+
+static void test_locks_and_tasks(void)
+{
+    keel_mutexes *m;
+    keel_taskpool *pool;
+    int64_t word, task, done = 0, all;
+    OK(keel_mutexes_create(1, &m));
+    for (int i = 0; i < 5; i++) {
+        OK(keel_mutex_lock(m, 0, 0, NULL));
+        OK(keel_get(segment, 0, 32, &word, sizeof word));
+        word++;
+        OK(keel_put(segment, 0, 32, &word, sizeof word));
+        OK(keel_mutex_unlock(m, 0, 0));
+    }
+    OK(keel_barrier());
+    OK(keel_get(segment, 0, 32, &word, sizeof word));
+    CHECK(word == 5 * size);
+    OK(keel_mutexes_free(m));
+    OK(keel_taskpool_create(20, &pool));
+    while (keel_task_next(pool, &task) == KEEL_OK && task >= 0) {
+        int64_t one = task + 1;
+        OK(keel_acc(segment, 0, 40, KEEL_INT64, NULL, &one, 1));
+        OK(keel_task_commit(pool, task));
+        done++;
+    }
+    OK(keel_barrier());
+    OK(keel_get(segment, 0, 40, &word, sizeof word));
+    CHECK(word == 210);
+    const keel_combine sum = {.type = KEEL_INT64, .op = KEEL_SUM};
+    OK(keel_group_allreduce(keel_group_world(), &done, &all, 1, &sum));
+    CHECK(all == 20);
+    OK(keel_taskpool_free(pool));
+}
+
+static void test_questions(void)
+{
+    size_t count = 9;
+    CHECK(keel_node_count() >= 1 && keel_rank_node(rank) < keel_node_count() && keel_rank_node(size) == -1);
+    OK(keel_failures(0, NULL, 0, &count, NULL));
+    CHECK(count == 0 && keel_rank_alive(right) && !keel_rank_alive(size));
+    CHECK(keel_put(segment, size, 0, &count, 8) == KEEL_ERR_ARG);
+    CHECK(keel_segment_bytes(segment, right) == 8 * WORDS && keel_segment_bytes(segment, size) == 0);
+}
+
+int main(void)
+{
+    OK(keel_init());
+    rank = keel_rank();
+    size = keel_size();
+    right = (rank + 1) % size;
+    OK(keel_segment_alloc(8 * WORDS, KEEL_REDUNDANCY_NONE, &segment));
+    test_questions();
+    test_puts();
+    test_many();
+    test_messages();
+    test_collectives();
+    test_signals();
+    test_atomics();
+    test_locks_and_tasks();
+    OK(keel_segment_free(segment));
+    OK(keel_finalize());
+    if (rank == 0)
+        printf("all is as with one set\n");
+    return 0;
+}
