@@ -1,7 +1,11 @@
 /* A program that looks at everything that sets of replicas translate, compare and decide, and ends with 0 if it is as in
- * a job without replicas. KEEL_TEST_FLIP="set rank step": that process flips a bit of what it sends in that step, where
- * the set is told by the environment that the test gives to nobody else: replicas are the same program.
- * Steps: 1 put, 2 put_nb, 3 message, 4 allreduce, 5 signal's data, 6 accumulate, 7 strided put, 8 many puts. */
+ * a job without replicas. KEEL_TEST_FLIP="RANK STEP FILE": of the processes of that rank the one that makes the file
+ * flips a bit of what it sends in that step; nothing else tells one replica from another. Steps: 1 put, 2 put_nb,
+ * 3 message, 4 allreduce, 5 data of a signal, 6 accumulate, 7 strided put, 8 one of many puts. KEEL_TEST_DIE likewise:
+ * that process is killed there. */
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,13 +28,25 @@ enum { WORDS = 512, MANY = 5000, SIGNAL_AT = 8 * (WORDS - 1), COUNTER_AT = 8 * (
 static int rank, size, right;
 static keel_segment *segment;
 
-/* The process whose bit is to be flipped is told by the number that its native rank had: sets differ in nothing else. */
+/* Is it for this process to do, what only one of the rank's does? */
+static bool mine(const char *name, int step)
+{
+    const char *text = getenv(name);
+    char file[256];
+    int of, at, fd = -1;
+    if (text && sscanf(text, "%d %d %255s", &of, &at, file) == 3 && at == step && of == rank)
+        fd = open(file, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0;
+}
+
 static void flip(int step, void *bytes)
 {
-    const char *text = getenv("KEEL_TEST_FLIP"), *me = getenv("PMI_RANK");
-    int set, of, at;
-    if (text && me && sscanf(text, "%d %d %d", &set, &of, &at) == 3 && at == step && atoi(me) == set * size + of)
+    if (mine("KEEL_TEST_FLIP", step))
         ((uint8_t *)bytes)[3] ^= 0x10;
+    if (mine("KEEL_TEST_DIE", step))
+        raise(SIGKILL);
 }
 
 static void look(size_t offset, int64_t value)

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "runtime/base/fault.h"
 #include "runtime/client/client.h"
@@ -248,33 +247,23 @@ static void settle(const struct check_sum *sums, const bool *there)
     check_settle(&replica.ops, &with);
 }
 
+/* A process that ends its job ends its set: where nobody can say who is right each that differs does so. */
 static _Noreturn void stop(const char *text)
 {
     fflush(NULL);
     keel_abort(1, text);
 }
 
-/* The lower of two that differ stops the job, of which this process hears by its end. If that one has died instead, it
- * is for this one; whose bytes were right nobody knows any more. */
-static _Noreturn void stop_after(int set, const char *text)
-{
-    const struct timespec patience = {.tv_sec = 5};
-    keel_status status = KEEL_OK;
-    uint8_t none;
-    (void)replica_hear(set, REPLICA_BYTES, &none, 0, &status);
-    nanosleep(&patience, NULL);
-    stop(text);
-}
-
 static keel_status tell_or_stop(int set, const struct check_sum *sums, const bool *there, const char *text)
 {
     static bool told_once;
     bool first = !told_once;
+    char follows[WORDS];
     told_once = true;
-    if (replica.on_mismatch == MISMATCH_STOP && replica.set > set)
-        stop_after(set, text);
+    snprintf(follows, sizeof follows, "rank %d: set %d ends, as it differs from set %d", replica.rank, replica.set,
+             set);
     if (replica.on_mismatch == MISMATCH_STOP)
-        stop(text);
+        stop(replica.set < set ? text : follows);
     if (replica.set < set && (replica.on_mismatch == MISMATCH_REPORT || first))
         tell(text);
     settle(sums, there);
@@ -286,20 +275,34 @@ static keel_status differs_from(int set, bool mends, int odd, const struct check
 {
     keel_status status = KEEL_OK;
     char text[LINE];
+    bool mine_is_good = odd != replica.set;
     if (!send_detail(set, &status) || !hear_detail(set, &status)) {
         if (status != KEEL_OK)
             return status;
-        check_was_equal(&replica.ops); /* it died of it, or just then; who is left is compared at the next exchange */
+        snprintf(text, sizeof text,
+                 "rank %d: set %d and set %d differ since operation %" PRIu64 ", and the other one has ended before it "
+                 "was found where",
+                 replica.rank, replica.set, set, replica.ops.equal.count + 1);
+        if ((!mends || !mine_is_good) && replica.on_mismatch == MISMATCH_STOP)
+            stop(text);
+        check_was_equal(&replica.ops); /* this one is right, or goes on all the same */
         return KEEL_OK;
     }
     FAULT_POINT("replica.details_known");
-    bool mine_is_good = odd != replica.set;
     const struct check *good = mine_is_good ? &replica.ops : &theirs, *bad = mine_is_good ? &theirs : &replica.ops;
-    if (!mends || !can_be_mended(good, bad, last)) {
+    char follows[64];
+    if (!mends) {
         line(set, "", text);
         return tell_or_stop(set, sums, there, text);
     }
-    char follows[64];
+    if (!can_be_mended(good, bad, last)) {
+        snprintf(follows, sizeof follows, ": set %d ends", odd);
+        line(set, follows, text);
+        if (!mine_is_good)
+            stop(text);
+        check_was_equal(&replica.ops);
+        return KEEL_OK;
+    }
     snprintf(follows, sizeof follows, ": set %d has got the bytes of the others", odd);
     line(set, follows, text);
     status = mend(good, bad, last, set, mine_is_good);

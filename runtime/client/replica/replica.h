@@ -116,10 +116,6 @@ struct replica_answer {
 bool replica_decides(struct replica_answer *out);
 /* The answer of the one that decides, to the others. Returns it. */
 struct replica_answer replica_tell(struct replica_answer answer);
-/* The ways of answers are those of the replicas that are there. */
-void replica_reroute(void);
-/* All that is known of answers so far is known to all replicas. */
-void replica_answers_met(void);
 
 /* ---- wrap.c ---- */
 

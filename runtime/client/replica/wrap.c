@@ -19,25 +19,26 @@ keel_status replica_refuses(enum replica_call call)
 
 /* ---- nodes ---- */
 
-/* Nodes of the set that run ranks are counted in the order of the job's. */
+/* As the agents count them for the environment. Ranks stay where they began. */
 static bool count_nodes(void)
 {
     const struct page *page = replica.client->page;
+    int natives = replica_map_natives(&replica.client->replicas);
+    int *node = malloc((size_t)natives * sizeof *node);
     replica.node = malloc((size_t)replica.size * sizeof *replica.node);
     replica.native_node = malloc((size_t)replica.size * sizeof *replica.native_node);
-    if (!replica.node || !replica.native_node)
-        return false;
-    for (int node = 0; node < (int)page->members; node++) {
-        bool is_one = false;
-        for (int r = 0; r < replica.size; r++)
-            if ((int)page_rank(page, replica_native_of(r))->slot == node) {
-                replica.node[r] = replica.nodes;
-                is_one = true;
-            }
-        if (is_one)
-            replica.native_node[replica.nodes++] = node;
+    bool good = node && replica.node && replica.native_node;
+    for (int r = 0; good && r < natives; r++)
+        node[r] = (int)page_rank(page, r)->slot;
+    if (good)
+        replica_map_number(&replica.client->replicas, replica.set, node, replica.node);
+    for (int r = 0; good && r < replica.size; r++) {
+        replica.native_node[replica.node[r]] = node[replica_native_of(r)];
+        if (replica.node[r] >= replica.nodes)
+            replica.nodes = replica.node[r] + 1;
     }
-    return true;
+    free(node);
+    return good;
 }
 
 int replica_node_count(void)
@@ -45,7 +46,6 @@ int replica_node_count(void)
     return replica.nodes;
 }
 
-/* Ranks stay where they began. */
 int replica_rank_node(int rank)
 {
     return rank >= 0 && rank < replica.size ? replica.node[rank] : -1;
