@@ -1,5 +1,5 @@
-/* A program that looks at everything that sets of replicas translate, compare and decide, and ends with 0 if it is as in
- * a job without replicas. KEEL_TEST_FLIP="RANK STEP FILE": of the processes of that rank the one that makes the file
+/* A program that looks at everything that sets of replicas translate, compare and decide, and ends with 0 if it is as
+ * in a job without replicas. KEEL_TEST_FLIP="RANK STEP FILE": of the processes of that rank the one that makes the file
  * flips a bit of what it sends in that step; nothing else tells one replica from another. Steps: 1 put, 2 put_nb,
  * 3 message, 4 allreduce, 5 data of a signal, 6 accumulate, 7 strided put, 8 one of many puts. KEEL_TEST_DIE likewise:
  * that process is killed there. */

@@ -24,7 +24,7 @@ static bool count_nodes(void)
 {
     const struct page *page = replica.client->page;
     int natives = replica_map_natives(&replica.client->replicas);
-    int *node = malloc((size_t)natives * sizeof *node);
+    int *node = calloc((size_t)natives, sizeof *node);
     replica.node = malloc((size_t)replica.size * sizeof *replica.node);
     replica.native_node = malloc((size_t)replica.size * sizeof *replica.native_node);
     bool good = node && replica.node && replica.native_node;

@@ -246,8 +246,8 @@ keel_status replica_acc_vector_nb(keel_segment *segment, int rank, keel_type typ
 
 /* ---- atomics and signals ---- */
 
-/* What an atomic found is the moment's: replicas compare it like anything else that they did. Three of which one differs
- * cannot be mended by bytes that were found. */
+/* What an atomic found is the moment's: replicas compare it like anything else that they did. Where it differs nothing
+ * can be mended. */
 static keel_status found(enum replica_call call, int rank, keel_segment *segment, size_t offset, const void *old,
                          size_t len, keel_status status)
 {

@@ -11,6 +11,7 @@ void replica_counts(keel_segment *segment)
 {
     if (replica.segments + 1 >= replica.segments_max) {
         uint64_t wider = replica.segments_max ? 2 * replica.segments_max : 64;
+        // NOLINTNEXTLINE(bugprone-sizeof-expression) an array of pointers
         keel_segment **memory = realloc(replica.segment, wider * sizeof *memory);
         if (!memory)
             return; /* it has no number: operations on it are told without, and not written over */
