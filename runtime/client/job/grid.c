@@ -136,21 +136,29 @@ static bool extents_are_right(int dims, const int64_t *extent)
     return true;
 }
 
-keel_status grid_make(const struct page *page, int dims, const int64_t *extent, keel_grid *out)
+keel_status grid_make_plain(int ranks, int dims, const int64_t *extent, keel_grid *out)
 {
     static const int one[DIMS] = {1, 1, 1, 1, 1, 1};
-    int of_nodes = (int)page->grid.dims, blocks[DIMS] = {1, 1, 1, 1, 1, 1};
-    if (dims == 0 && !extent)
-        dims = of_nodes ? of_nodes : 2;
     if (dims < 1 || dims > DIMS || !out || !extents_are_right(dims, extent))
         return KEEL_ERR_ARG;
     *out = (keel_grid){.dims = dims};
+    return cut(out, dims, extent, one, ranks) ? KEEL_OK : KEEL_ERR_LIMIT;
+}
+
+keel_status grid_make(const struct page *page, int dims, const int64_t *extent, keel_grid *out)
+{
+    int of_nodes = (int)page->grid.dims, blocks[DIMS] = {1, 1, 1, 1, 1, 1};
+    if (dims == 0 && !extent)
+        dims = of_nodes ? of_nodes : 2;
+    keel_status status = grid_make_plain((int)page->ranks, dims, extent, out);
+    if (status == KEEL_ERR_ARG)
+        return status;
     int each = dims == of_nodes ? ranks_each(page) : 0;
     for (int d = 0; d < of_nodes; d++)
         blocks[d] = page->grid.slots[d];
     if (each && cut(out, dims, extent, blocks, each))
         return KEEL_OK;
-    return cut(out, dims, extent, one, (int)page->ranks) ? KEEL_OK : KEEL_ERR_LIMIT;
+    return status;
 }
 
 /* ---- the grid of nodes ---- */

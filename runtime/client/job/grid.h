@@ -8,6 +8,8 @@
 
 /* keel_grid_make, for the job of this page. */
 keel_status grid_make(const struct page *page, int dims, const int64_t *extent, keel_grid *out);
+/* The same for so many ranks, without regard to nodes. dims 0 is KEEL_ERR_ARG. */
+keel_status grid_make_plain(int ranks, int dims, const int64_t *extent, keel_grid *out);
 /* Is it one that grid_make makes? */
 bool grid_is_whole(const keel_grid *grid);
 int grid_ranks(const keel_grid *grid);

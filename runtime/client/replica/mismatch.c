@@ -327,10 +327,15 @@ keel_status replica_differ(const struct check_outcome *o, const struct check_sum
         check_was_equal(&replica.ops); /* the other one of the two does it */
         return KEEL_OK;
     }
-    /* The two that differ first find out what; who is equal to one of them waits for what they say. */
+    /* The two that differ first find out what; of three that all differ the last one knows that it does. */
     int other = replica.set == o->a ? o->b : replica.set == o->b ? o->a : -1;
     if (other >= 0)
         return differs_from(other, false, -1, sums, there, last);
+    char text[LINE];
+    snprintf(text, sizeof text, "rank %d: set %d ends, as it differs from set %d and from set %d", replica.rank,
+             replica.set, o->a, o->b);
+    if (replica.on_mismatch == MISMATCH_STOP)
+        stop(text);
     settle(sums, there);
     return KEEL_OK;
 }

@@ -4,6 +4,7 @@
 #include "runtime/base/log.h"
 #include "runtime/client/api/public_int.h"
 #include "runtime/client/client.h"
+#include "runtime/client/job/grid.h"
 #include "runtime/client/replica/replica.h"
 
 #define BELOW replica.below
@@ -121,12 +122,11 @@ keel_status replica_links(keel_link *out, size_t max, size_t *count)
     return replica_refuses(CALL_links);
 }
 
-/* ---- the grid of nodes is that of all sets ---- */
+/* ---- the grid of nodes is that of all sets: a set's ranks have a grid, its nodes have none ---- */
 
 keel_status replica_grid_make(int dims, const int64_t *extent, keel_grid *grid)
 {
-    (void)dims, (void)extent, (void)grid;
-    return replica_refuses(CALL_grid_make);
+    return grid_make_plain(replica.size, dims == 0 && !extent ? 2 : dims, extent, grid);
 }
 
 int replica_grid_place(int rank, int *coords)
