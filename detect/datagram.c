@@ -292,6 +292,7 @@ size_t datagram_encode(const struct datagram *m, uint8_t out[MEMBER_DATAGRAM_MAX
         put(&c, m->nonce, 8);
         put(&c, m->value, 4);
         put(&c, (uint64_t)m->root, 4);
+        put(&c, m->index, 4);
         break;
     case DATAGRAM_DEAD:
     case DATAGRAM_TYPES:
@@ -395,6 +396,7 @@ bool datagram_decode(const void *data, size_t len, int n, struct datagram *m, in
         m->nonce = get(&c, 8);
         m->value = get(&c, 4);
         m->root = get_id(&c, n);
+        m->index = get(&c, 4);
         break;
     case DATAGRAM_DEAD:
     case DATAGRAM_TYPES:

@@ -34,8 +34,8 @@ enum datagram_type {
     DATAGRAM_LOG,    /* index, value, batch: what was committed */
     DATAGRAM_DEAD,   /* you were declared dead */
     DATAGRAM_LINK,   /* root says of its link to node: flag BROKEN or not; index: its number, value: since so many us */
-    /* an unborn one, which has the log up to its epoch: have me born; nonce; value: its incarnation; root: 1 + the
-     * id it had before, 0: none */
+    /* an unborn one, which has the log up to its epoch: have me born; nonce; value: its incarnation; root,
+     * index: was and place of member_params */
     DATAGRAM_JOIN,
     DATAGRAM_TYPES
 };

@@ -72,8 +72,11 @@ void join_tick(struct member *m)
         return;
     if (!is_member(m, j->asked) || since(m, later(j->since, j->heard)) >= m->p.late_ns)
         ask_another(m);
-    struct datagram ask = {
-        .type = DATAGRAM_JOIN, .nonce = detector_nonce(m), .value = m->p.incarnation, .root = m->p.was};
+    struct datagram ask = {.type = DATAGRAM_JOIN,
+                           .nonce = detector_nonce(m),
+                           .value = m->p.incarnation,
+                           .root = m->p.was,
+                           .index = (uint64_t)m->p.place};
     member_post(m, j->asked, &ask);
     j->next = m->t + j->rto;
     j->rto = 2 * j->rto < m->p.rto_max_ns ? 2 * j->rto : m->p.rto_max_ns;
@@ -128,18 +131,18 @@ static bool is_ordered(const struct member *m, int node, uint32_t incarnation)
     return false;
 }
 
-static void order(struct member *m, int node, uint32_t incarnation, int was)
+static void order(struct member *m, const struct view_event *birth)
 {
-    const struct view_event birth = {.type = VIEW_NODE_BORN, .a = (uint32_t)node, .b = incarnation, .c = (uint32_t)was};
-    if (node == m->roster.next_id && node < m->p.n && !is_ordered(m, node, incarnation))
-        report_submit(m, &birth);
+    int node = (int)birth->a;
+    if (node == m->roster.next_id && node < m->p.n && !is_ordered(m, node, birth->b))
+        report_submit(m, birth);
 }
 
-void member_join(struct member *m, int node, uint32_t incarnation, int was, uint64_t now)
+void member_join(struct member *m, const struct view_event *birth, uint64_t now)
 {
     member_enter(m, now);
     if (!m->halted && m->joining.born)
-        order(m, node, incarnation, was);
+        order(m, birth);
     member_leave(m);
 }
 
@@ -147,12 +150,17 @@ void member_join(struct member *m, int node, uint32_t incarnation, int was, uint
 void join_stranger(struct member *m, const struct datagram *msg)
 {
     if (msg->type == DATAGRAM_JOIN) {
+        const struct view_event birth = {.type = VIEW_NODE_BORN,
+                                         .a = (uint32_t)msg->src,
+                                         .b = (uint32_t)msg->value,
+                                         .c = (uint32_t)msg->root,
+                                         .d = msg->index};
         struct datagram pong = {.type = DATAGRAM_PONG, .nonce = msg->nonce};
         member_post(m, msg->src, &pong);
         if (msg->epoch < m->ledger.epoch)
             ledger_send(m, msg->src, msg->epoch + 1);
         else
-            order(m, msg->src, (uint32_t)msg->value, msg->root);
+            order(m, &birth);
     } else if (msg->type == DATAGRAM_FETCH && msg->index > 0) {
         ledger_send(m, msg->src, msg->index);
     }

@@ -71,7 +71,8 @@ struct member_params {
     int self;             /* 0..n-1; from n_born on: it joins */
     uint32_t incarnation; /* who joins: its own; another one that is born under its id is somebody else */
     int sponsor;          /* who joins: the member that it asks first */
-    int was;              /* who joins: 1 + the id that its node had before, and lost; 0: none */
+    int was;              /* who joins: 1 + the id of the node that was where it is now, and is dead; 0: none */
+    int place;            /* who joins: 1 + the place of the grid that it takes; 0: that of was */
     enum member_topology topology;
     int degree;       /* ring, random: how many nodes each one reads (successors; draws) */
     const int *edges; /* MEMBER_FILE: [edge_count][2] reader, target; kept by the caller for the core's life */
@@ -229,7 +230,7 @@ uint32_t member_submit(struct member *m, const struct view_event *event, uint64_
 /* Have a node's birth ordered, when all in the view know where it is. Kept and resent until something has come of it;
  * asked again while it is under way it changes nothing. Of a node that is not the least unborn one nothing comes,
  * nor of the second of two that are given one id. */
-void member_join(struct member *m, int node, uint32_t incarnation, int was, uint64_t now);
+void member_join(struct member *m, const struct view_event *birth, uint64_t now);
 /* The answer to prepare(). Ignored if that proposal was superseded. */
 void member_prepared(struct member *m, uint64_t proposal, uint64_t value, uint64_t now);
 

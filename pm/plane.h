@@ -27,7 +27,8 @@ struct plane_config {
     uint64_t job_id;
     const uint8_t *secret;           /* 32 bytes, the caller's, which outlive the plane */
     int node;                        /* this node; spares come behind nodes, and those that come later behind them */
-    int was;                         /* of one that comes back: 1 + its number before; else 0 */
+    int was;                         /* of one that comes later: 1 + the dead node that was where it is; else 0 */
+    int place;                       /* of such a one: 1 + the place of the grid that it takes; 0: that of was */
     int sponsor;                     /* of one that comes later: a member, which it asks to become one; else 0 */
     const char *host;                /* numeric address of this node on the job's interface */
     const char *more[RAILS_MAX - 1]; /* and on further rails, of the same family; the first NULL ends them */
@@ -96,6 +97,8 @@ keel_status plane_start(struct plane *plane, const struct plane_blob *blobs, cha
 /* Where a node is that may become a member later. Once it has been said a view may name it. KEEL_ERR_ARG: that is no
  * blob of such a node. */
 keel_status plane_meet(struct plane *plane, int node, const struct plane_blob *blob);
+/* The place of the grid that the node has, or had when it died, by the newest view; -1: none. */
+int plane_place(const struct plane *plane, int node);
 /* A process was started in seat (0.. unique on this node, never reused) as this life of its rank (LIFE_NONE:
  * a standby on a spare node).
  * fd is our end of its SOCK_SEQPACKET socketpair (the child's end is KEEL_FD in its environment); the plane owns fd

@@ -258,6 +258,7 @@ static keel_status make_helper(struct plane *p, struct helper_blob *blob)
     config.params.n_born = s->nodes + s->spares;
     config.params.incarnation = (uint32_t)p->incarnation;
     config.params.was = c->was;
+    config.params.place = c->place;
     config.params.sponsor = c->sponsor;
     config.secure = s->secure;
     config.probe =
@@ -408,6 +409,11 @@ keel_status plane_start(struct plane *p, const struct plane_blob *blobs, char wh
         return fail(why, refusal_note(rc), "the thread of this node's memory cannot start");
     p->running = true;
     return KEEL_OK;
+}
+
+int plane_place(const struct plane *p, int node)
+{
+    return atomic_load_explicit(&page_node(p->agent.page, node)->place, memory_order_relaxed);
 }
 
 keel_status plane_meet(struct plane *p, int node, const struct plane_blob *blob)

@@ -105,15 +105,25 @@ void plan_fini(struct view *v)
     v->sliding = NULL;
 }
 
-/* Who is back has the place that it had, if nobody else does. */
+/* The place that it is to have: the one that it names, or that the node had that was there before. -1: none. */
+static int32_t place_named(const struct sliding *s, const struct plan_birth *b)
+{
+    if (b->place >= 0)
+        return b->place < s->grid.place.grid.nodes ? b->place : -1;
+    return b->was >= 0 ? s->at[b->was] : -1;
+}
+
+/* Who is born has a place if nobody who lives does: one whose node has died, or that had none from the start. */
 static int places_back(const struct view *v, struct sliding *s, const struct plan_birth *born, int nborn)
 {
     int n = 0;
     for (int i = 0; i < nborn; i++) {
-        int32_t place = born[i].was >= 0 ? s->at[born[i].was] : -1;
-        if (place < 0 || v->alive[s->node_at[place]])
+        int32_t place = place_named(s, &born[i]);
+        int last = place >= 0 ? s->node_at[place] : -1;
+        if (place < 0 || (last >= 0 && v->alive[last]))
             continue;
-        s->at[born[i].was] = -1;
+        if (last >= 0)
+            s->at[last] = -1;
         s->node_at[place] = born[i].node;
         s->at[born[i].node] = place;
         s->back[n++] = place;

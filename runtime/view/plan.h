@@ -37,9 +37,11 @@ uint64_t plan_digest(const struct view *v);
 /* What view_place made. */
 void plan_fini(struct view *v);
 
-/* A node that was born; was: the node that it is again, -1: none. */
+/* A node that was born; was: the dead node that was where it is, -1: none; place: of the grid, which it takes if nobody
+ * who lives has it, -1: that of was. */
 struct plan_birth {
     int node, was;
+    int32_t place;
 };
 /* The moves that follow from these deaths and births, which are in the view already: v->plan[0 .. v->planned - 1],
  * until the next call. from is dead for a slot that was lost; a slot that lives is on from. Each goes where nobody

@@ -323,10 +323,15 @@ static void ranks_of_dead_node(struct view *v, int node)
         stop(v, 137, "node %d died", node);
 }
 
-/* The node that this one is again, -1: none. */
+/* The node that was where this one is, -1: none. */
 static int was_before(const struct view_event *e)
 {
     return e->c > 0 && e->c <= e->a ? (int)e->c - 1 : -1;
+}
+
+static struct plan_birth birth_of(const struct view_event *e)
+{
+    return (struct plan_birth){(int)e->a, was_before(e), e->d > 0 && e->d <= INT32_MAX ? (int32_t)e->d - 1 : -1};
 }
 
 /* A spare like any other from now on. False: it was there already, or is none. */
@@ -575,7 +580,7 @@ void view_apply(struct view *v, uint64_t epoch, const struct view_event *events,
     /* Births before deaths: who is born takes the place of who dies in the same view. */
     for (int i = 0; i < n; i++)
         if (events[i].type == VIEW_NODE_BORN && node_born(v, &events[i]))
-            v->births[births++] = (struct plan_birth){(int)events[i].a, was_before(&events[i])};
+            v->births[births++] = birth_of(&events[i]);
     /* Deaths before the rest and all together: a copy on a node that died in the same view saves nothing. */
     for (int i = 0; i < n; i++)
         if (events[i].type == VIEW_NODE_DEAD && events[i].a < (uint32_t)members(v) && v->alive[events[i].a]) {

@@ -279,6 +279,65 @@ static void test_slides_node_that_comes_back_has_its_place(void **state)
     close_world(&w);
 }
 
+static struct view_event new_node(int node, int place)
+{
+    return (struct view_event){.type = VIEW_NODE_BORN, .a = (uint32_t)node, .d = 1 + (uint64_t)place};
+}
+
+/* Of a dead node, or of none: it is as if that one had come back. One on which somebody lives is nobody else's. */
+static void test_slides_node_that_is_new_has_the_place_that_it_names(void **state)
+{
+    (void)state;
+    struct grid_world w;
+    open_world(&w, "0D", SLOTS, 3);
+    int taken = plan_place(&w.v, 3), dead = plan_place(&w.v, SLOTS);
+    for (int m = SLOTS; m < NODES; m++)
+        kill_nodes(&w, &m, 1);
+    struct view_event beside = new_node(NODES, taken), none = new_node(NODES + 1, NODES),
+                      instead = new_node(NODES + 2, dead);
+    change(&w, &beside, 1);
+    change(&w, &none, 1);
+    assert_int_equal(plan_place(&w.v, NODES), -1);
+    assert_int_equal(plan_place(&w.v, NODES + 1), -1);
+    assert_int_equal(plan_place(&w.v, 3), taken);
+    change(&w, &instead, 1);
+    assert_int_equal(plan_place(&w.v, NODES + 2), dead);
+    assert_int_equal(plan_place(&w.v, SLOTS), -1);
+    kill_nodes(&w, (int[]){4}, 1);
+    assert_true(in_plan(&w.v, 4, 4, NODES + 2));
+    assert_int_equal(view_slot_node(&w.v, 4), NODES + 2);
+    close_world(&w);
+}
+
+/* What had no node at the start gets one. */
+static void test_slides_place_that_was_dead_at_the_start_gets_a_node(void **state)
+{
+    (void)state;
+    struct grid_rule rule;
+    struct view v;
+    static const int dead[] = {NODES - 1};
+    open_rule(&rule, "4x4", "0D");
+    rule.dead = dead;
+    rule.ndead = 1;
+    int rank_node[SLOTS];
+    for (int r = 0; r < SLOTS; r++)
+        rank_node[r] = r;
+    assert_true(view_init(&v, VIEW_SUBSTITUTE, SLOTS, SPARES - 1, 1, SLOTS, rank_node, NULL));
+    assert_true(view_place(&v, &rule));
+    struct view_event born = new_node(NODES - 1, dead[0]);
+    view_apply(&v, 1, &born, 1);
+    assert_int_equal(plan_place(&v, NODES - 1), dead[0]);
+    uint64_t epoch = 1;
+    for (int m = SLOTS; m < NODES - 1; m++) {
+        struct view_event e = {.type = VIEW_NODE_DEAD, .a = (uint32_t)m, .b = 1};
+        view_apply(&v, ++epoch, &e, 1);
+    }
+    struct view_event e = {.type = VIEW_NODE_DEAD, .a = 4, .b = 1};
+    view_apply(&v, ++epoch, &e, 1);
+    assert_int_equal(view_slot_node(&v, 4), NODES - 1);
+    view_fini(&v);
+}
+
 static void test_slides_where_nobody_begins_again_nothing_is_planned(void **state)
 {
     (void)state;
@@ -480,6 +539,8 @@ int main(void)
         cmocka_unit_test(test_slides_deaths_while_ranks_move),
         cmocka_unit_test(test_slides_rank_goes_nowhere_but_where_its_slot_is_to_go),
         cmocka_unit_test(test_slides_node_that_comes_back_has_its_place),
+        cmocka_unit_test(test_slides_node_that_is_new_has_the_place_that_it_names),
+        cmocka_unit_test(test_slides_place_that_was_dead_at_the_start_gets_a_node),
         cmocka_unit_test(test_slides_where_nobody_begins_again_nothing_is_planned),
         cmocka_unit_test(test_slides_grid_that_does_not_fit_or_without_memory_changes_nothing),
         cmocka_unit_test(test_slides_auto_chooses_by_what_was_said),

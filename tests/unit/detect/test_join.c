@@ -13,6 +13,12 @@
 
 static int sponsor;
 
+static void join_as(struct member *m, uint32_t incarnation, uint64_t now)
+{
+    const struct view_event birth = {.type = VIEW_NODE_BORN, .a = 3, .b = incarnation};
+    member_join(m, &birth, now);
+}
+
 static void last_one_joins(struct member_params *p)
 {
     p->n_born = p->n - 1;
@@ -196,9 +202,9 @@ static void test_join_a_birth_that_is_not_the_next_one_is_void(void **state)
     cores_pass(100 * MS);
     uint64_t now = cores.now;
     for (int i = 0; i < 3; i++)
-        member_join(cores.c[i].m, 3, 50 + (uint32_t)i, 0, now);
-    member_join(cores.c[1].m, 3, 51, 0, now); /* the same again */
-    cores_pass(2000 * MS);                    /* nobody is there, and its kernel says so: it is waited for till then */
+        join_as(cores.c[i].m, 50 + (uint32_t)i, now);
+    join_as(cores.c[1].m, 51, now); /* the same again */
+    cores_pass(2000 * MS);          /* nobody is there, and its kernel says so: it is waited for till then */
     int births = 0;
     for (uint64_t e = 1; e <= member_epoch(cores.c[0].m); e++) {
         int n;
@@ -211,7 +217,7 @@ static void test_join_a_birth_that_is_not_the_next_one_is_void(void **state)
     for (int i = 0; i < 3; i++)
         assert_int_equal(cores.c[i].m->events.n_mine, 0);
     assert_false(member_alive(cores.c[0].m, 3));
-    member_join(cores.c[0].m, 3, 99, 0, cores.now); /* never again */
+    join_as(cores.c[0].m, 99, cores.now); /* never again */
     cores_pass(100 * MS);
     assert_false(member_alive(cores.c[0].m, 3));
     cores_expect_one_view();
@@ -225,7 +231,7 @@ static void test_join_who_is_not_meant_ends(void **state)
     sponsor = 0;
     start(4, 0);
     hide(3, true);
-    member_join(cores.c[1].m, 3, 12345, 0, cores.now);
+    join_as(cores.c[1].m, 12345, cores.now);
     cores_pass(50 * MS);
     hide(3, false);
     cores_pass(100 * MS);
