@@ -4,6 +4,7 @@
 #include "pm/bed/guardian.h"
 #include "pm/wire/bytes.h"
 #include "pm/wire/quit.h"
+#include "pm/wire/ticket.h"
 #include "runtime/base/kernel.h"
 
 #include <errno.h>
@@ -32,11 +33,7 @@ struct bed_netns {
 
 void bed_loopback_address(int node, char *out, size_t size)
 {
-    const char *net = getenv("KEEL_BED_NET"); /* X.Y */
-    int a = 127, b = 0;
-    if (net && (sscanf(net, "%d.%d", &a, &b) != 2 || a < 1 || a > 255 || b < 0 || b > 255))
-        pm_quit(2, "KEEL_BED_NET=%s is not two numbers, as 127.0", net);
-    snprintf(out, size, "%d.%d.%d.%d", a, b, (node + 2) / 256, (node + 2) % 256);
+    summons_loopback(node, out, size);
 }
 
 void bed_netns_address(int node, char *out, size_t size)

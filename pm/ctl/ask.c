@@ -38,11 +38,16 @@ ssize_t ask_receive(struct session *s, int fd, int timeout_ms)
 
 json_t *ask_for(int fd, uint8_t question, uint8_t wanted, int timeout_ms)
 {
+    return ask_with(fd, question, "", wanted, timeout_ms);
+}
+
+json_t *ask_with(int fd, uint8_t question, const char *words, uint8_t wanted, int timeout_ms)
+{
     struct session s;
     struct bytes out = {0};
     json_t *answer = NULL;
     session_init(&s, SESSION_PLAIN, 0, NULL, NULL, &out);
-    if (ask(fd, question, "")) {
+    if (ask(fd, question, words)) {
         uint8_t type;
         const uint8_t *body;
         size_t len;

@@ -11,9 +11,9 @@
 /* The same there: Keel has the same path on all hosts. What we pass on has no character that a shell would take. */
 _Noreturn void run_elsewhere(const struct request *r)
 {
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyz0123456789-";
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-.:_";
     char self[4096], signal_number[16];
-    char *argv[ARGS_MAX + 8] = {"ssh", (char *)r->host, self};
+    char *argv[ARGS_MAX + 10] = {"ssh", (char *)r->host, self};
     int n = 3;
     ssize_t len = readlink("/proc/self/exe", self, sizeof self - 1);
     self[len > 0 ? len : 0] = '\0';
@@ -28,9 +28,15 @@ _Noreturn void run_elsewhere(const struct request *r)
         argv[n++] = "--signal";
         argv[n++] = signal_number;
     }
+    if (r->position) {
+        if (r->position[strspn(r->position, "0123456789,")])
+            pm_quit(2, "--position %s is no place of a grid", r->position);
+        argv[n++] = "--position";
+        argv[n++] = (char *)r->position;
+    }
     for (int i = 0; i < r->count; i++) {
         if (r->words[i][strspn(r->words[i], plain)])
-            pm_quit(2, "%s is not a command, job or node", r->words[i]);
+            pm_quit(2, "%s is not a command, job, node or host", r->words[i]);
         argv[n++] = r->words[i];
     }
     execvp(argv[0], argv);

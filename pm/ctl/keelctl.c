@@ -15,7 +15,7 @@
 __attribute__((visibility("default"))) const char *argp_program_version = "keelctl (Keel) " KEEL_VERSION;
 
 /* Options that some verbs take and others refuse. */
-enum { TAKES_JSON = 1, TAKES_DETECT = 2, TAKES_SIGNAL = 4, TAKES_COUNTERS = 8 };
+enum { TAKES_JSON = 1, TAKES_DETECT = 2, TAKES_SIGNAL = 4, TAKES_COUNTERS = 8, TAKES_POSITION = 16 };
 
 static const struct verb {
     const char *name, *arguments, *help;
@@ -29,6 +29,7 @@ static const struct verb {
     {"attach", "[JOB]", "recent output, and what follows, until the job ends", 0, 1, 1, 0, verb_attach},
     {"stop", "[JOB]", "end the job (its exit code is 143)", 0, 1, 1, 0, verb_stop},
     {"verify", "[JOB]", "compare the copies of all segments", 0, 1, 1, TAKES_JSON, verb_verify},
+    {"add-node", "[JOB] [HOST]", "a new node, on this host or that one", 0, 2, 1, TAKES_POSITION, verb_add_node},
     {"kill-node", "JOB NODE", "signal all processes of a node at once", 2, 2, 1, TAKES_SIGNAL, verb_kill_node},
     {"bed", "cut|heal JOB NODE", "netns bed: link of the node down or up", 3, 3, 2, 0, verb_bed},
 };
@@ -74,6 +75,11 @@ static struct job_agents select_job(struct found_agent *all, int count, const ch
     return job;
 }
 
+bool may_be_job(const char *text)
+{
+    return text[0] && strlen(text) <= 16 && text[strspn(text, "0123456789abcdef")] == '\0';
+}
+
 int node_number(const char *text)
 {
     int64_t node;
@@ -101,6 +107,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
             pm_quit(2, "--host: %s is not a host", arg);
         r->host = arg;
         return 0;
+    case 'p':
+        r->position = arg;
+        return 0;
     case 's':
         if (!number_whole(arg, 1, 64, &number))
             pm_quit(2, "--signal: %s is not a signal number", arg);
@@ -124,6 +133,7 @@ static void parse(struct request *r, int argc, char **argv)
         {"detect", 'd', NULL, 0, "status: what each node's detector sees, too", 0},
         {"counters", 'c', NULL, 0, "status: what ranks and agents have counted, too", 0},
         {"host", 'H', "HOST", 0, "do it on that host, by ssh", 0},
+        {"position", 'p', "X,Y", 0, "add-node: this place of the grid, whose node is dead (default: the first)", 0},
         {"signal", 's', "NUMBER", 0, "kill-node: this signal instead of 9 (19 freezes, 18 thaws)", 0},
         {0}};
     static const struct argp argp = {options, parse_option, "COMMAND [ARGUMENT...]", doc, NULL, help_text, NULL};
@@ -167,6 +177,7 @@ static const struct verb *find_verb(const struct request *r)
     check_taken(verb, r->json, TAKES_JSON, "json");
     check_taken(verb, r->detect, TAKES_DETECT, "detect");
     check_taken(verb, r->counters, TAKES_COUNTERS, "counters");
+    check_taken(verb, r->position != NULL, TAKES_POSITION, "position");
     check_taken(verb, r->aimed, TAKES_SIGNAL, "signal");
     return verb;
 }
@@ -182,6 +193,8 @@ static int run(int argc, char **argv)
     const struct verb *verb = find_verb(&r);
     static struct found_agent *all; /* until the end of the program */
     const char *wanted = verb->job && verb->job < r.count ? r.words[verb->job] : NULL;
+    if (verb->run == verb_add_node && r.count == 2 && !may_be_job(wanted))
+        wanted = NULL; /* it is the host */
     all = finder_agents(wanted, &count);
     struct job_agents job = {.agents = all, .count = count};
     if (verb->job)

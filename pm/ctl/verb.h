@@ -10,7 +10,7 @@ enum { ARGS_MAX = 6 };
 struct request {
     bool json, detect, counters, aimed; /* aimed: --signal was given */
     int signal;
-    const char *host;
+    const char *host, *position;
     char *words[ARGS_MAX]; /* the verb first */
     int count;
 };
@@ -18,8 +18,10 @@ struct request {
 /* Each takes the agents of the job that it is for (verb_list: of all jobs), and returns the exit code, or ends the
  * program with a line that says what it could not do. */
 typedef int verb_function(const struct job_agents *job, const struct request *r);
-verb_function verb_list, verb_status, verb_attach, verb_stop, verb_verify, verb_kill_node, verb_bed;
+verb_function verb_list, verb_status, verb_attach, verb_stop, verb_verify, verb_add_node, verb_kill_node, verb_bed;
 
+/* Could it be the beginning of a job's id? */
+bool may_be_job(const char *text);
 /* Ends the program if it is none. */
 int node_number(const char *text);
 

@@ -26,6 +26,21 @@ static void become_node(struct keeld *a, int node)
     keeld_console_open(a);
 }
 
+static void job_of_added(struct keeld_job *job, const json_t *m)
+{
+    long long was = 0, place = 0, start_s = 0;
+    const char *keelrun = json_string_value(json_object_get(m, "keelrun"));
+    job->added = json_object_get(m, "added") != NULL;
+    codec_int(m, "was", 0, settings_ids(&job->settings) - 1, &was);
+    codec_int(m, "place", 0, LIMIT_NODES, &place);
+    codec_int(m, "start_s", 0, INT32_MAX, &start_s);
+    job->was = (int)was;
+    job->place = (int)place;
+    job->start_s = (int)start_s;
+    job->keelrun = keelrun ? pm_strdup(keelrun) : NULL;
+    (void)start_way_decode(&job->way, json_object_get(m, "way"));
+}
+
 static bool job_from_json(struct keeld *a, const json_t *m)
 {
     struct keeld_job *job = &a->job;
@@ -51,6 +66,7 @@ static bool job_from_json(struct keeld *a, const json_t *m)
     job->round = (int)round;
     codec_int(m, "sponsor", 0, settings_ids(&job->settings) - 1, &sponsor);
     job->sponsor = (int)sponsor;
+    job_of_added(job, m);
     become_node(a, (int)node);
     job->argv = codec_to_strings(json_object_get(m, "argv"));
     job->env = codec_to_strings(json_object_get(m, "env"));
@@ -125,6 +141,8 @@ void keeld_configure(struct keeld *a)
 void keeld_config_free(struct keeld_job *job)
 {
     settings_free(&job->settings);
+    start_way_free(&job->way);
+    free(job->keelrun);
     free(job->argv);
     free(job->env);
     free(job->cwd);
@@ -184,6 +202,10 @@ static bool take_peer(struct keeld *a, int node, const json_t *peer, const json_
     if (!codec_to_blob(blob, out->bytes, sizeof out->bytes, &len))
         return false;
     out->len = (uint32_t)len;
+    free(a->peers[node].blob);
+    a->peers[node].blob = pm_alloc(len ? len : 1);
+    a->peers[node].blob_len = len;
+    memcpy(a->peers[node].blob, out->bytes, len);
     codec_int(peer, "port", 1, 65535, &port);
     snprintf(a->peers[node].host, sizeof a->peers[node].host, "%s", host ? host : "?");
     a->peers[node].port = (int)port;
@@ -202,6 +224,8 @@ void keeld_start(struct keeld *a, const json_t *list, const json_t *peers)
     for (size_t i = 0; i < said; i++)
         good &= take_peer(a, (int)i, json_array_get(peers, i), json_array_get(list, i), &blobs[i]);
     char what[PLANE_WHY_MAX] = "keelrun's list of the nodes cannot be read", why[PLANE_WHY_MAX + 32];
+    if (a->job.added)
+        keeld_added_start(a);
     keel_status status = good ? plane_start(a->plane, blobs, what) : KEEL_ERR_ARG;
     free(blobs);
     if (status != KEEL_OK) {
@@ -226,19 +250,43 @@ void keeld_start(struct keeld *a, const json_t *list, const json_t *peers)
 
 /* A node that comes later is there; it is no member yet, and becomes one only when all that live have said that they
  * know where it is. */
-void keeld_config_meet(struct keeld *a, const json_t *m)
+bool keeld_config_learn(struct keeld *a, const json_t *m)
 {
     long long node;
     struct plane_blob blob;
+    return codec_int(m, "node", 0, settings_ids(&a->job.settings) - 1, &node) &&
+           take_peer(a, (int)node, m, json_object_get(m, "blob"), &blob) && blob.len > 0 &&
+           plane_meet(a->plane, (int)node, &blob) == KEEL_OK;
+}
+
+/* NULL: it is not for us. */
+static json_t *meet(struct keeld *a, const json_t *m)
+{
+    long long node;
     FAULT_POINT("meet.told");
     if (a->state != KEELD_RUNNING || !codec_int(m, "node", 0, settings_ids(&a->job.settings) - 1, &node) ||
         node == a->launch.node)
-        return;
-    bool good = take_peer(a, (int)node, m, json_object_get(m, "blob"), &blob) && blob.len > 0 &&
-                plane_meet(a->plane, (int)node, &blob) == KEEL_OK;
+        return NULL;
+    bool good = node >= a->view.born && keeld_config_learn(a, m);
     json_t *met = json_pack("{s:I}", "node", (json_int_t)node);
     if (!good)
-        json_object_set_new(met, "why", json_string("the others cannot use what it says of itself"));
-    keeld_dialogue_send_json(a, MSG_MET, met);
+        json_object_set_new(met, "why",
+                            json_string("its number is another node's, or what it says of itself cannot be used"));
+    return met;
+}
+
+void keeld_config_meet(struct keeld *a, const json_t *m)
+{
+    json_t *met = meet(a, m);
+    if (met)
+        keeld_dialogue_send_json(a, MSG_MET, met);
+    FAULT_POINT("meet.answered");
+}
+
+void keeld_config_meet_of(struct keeld *a, struct pm_conn *c, const json_t *m)
+{
+    json_t *met = meet(a, m);
+    if (met)
+        conn_send_json(c, MSG_MET, met);
     FAULT_POINT("meet.answered");
 }

@@ -123,6 +123,8 @@ static void guest_open(struct pm_conn *c)
 {
     struct keeld_guest *g = c->user;
     g->known = true;
+    if (c->session.key.id != SESSION_OF_JOB)
+        keeld_adding_opened(g->agent, g);
 }
 
 static void move_rank(struct keeld *a, const json_t *m)
@@ -137,6 +139,10 @@ static void guest_frame(struct pm_conn *c, uint8_t type, const uint8_t *body, si
 {
     struct keeld_guest *g = c->user;
     struct keeld *a = g->agent;
+    if (g->added) {
+        keeld_adding_frame(a, type, body, len);
+        return;
+    }
     json_t *m = codec_object(body, len);
     if (type == MSG_ASK_STATUS) {
         conn_send_json(c, MSG_STATUS, status_json(a));
@@ -148,6 +154,10 @@ static void guest_frame(struct pm_conn *c, uint8_t type, const uint8_t *body, si
         plane_verify(a->plane, g->verify);
     } else if (type == MSG_MOVE && a->state == KEELD_RUNNING) {
         move_rank(a, m);
+    } else if (type == MSG_ADD && m && g->local) {
+        keeld_adding_ask(a, g, m);
+    } else if (type == MSG_MEET && m) {
+        keeld_config_meet_of(a, c, m);
     } else if (type == MSG_STOP && m) {
         keeld_stop(a, m);
     } else if (type == MSG_PMI_FENCE && m) {
@@ -161,6 +171,13 @@ static void guest_lost(struct pm_conn *c, const char *why)
     struct keeld_guest *g = c->user;
     if (!g->known)
         log_warn_some("dropped a connection from %s: %s", c->peer, why);
+    keeld_adding_lost(g->agent, g, why);
+    guest_remove(g);
+}
+
+void keeld_console_drop(struct keeld_guest *g)
+{
+    conn_close(g->conn);
     guest_remove(g);
 }
 
@@ -221,9 +238,16 @@ static void console_ready(uv_poll_t *handle, int status, int events)
     }
     snprintf(name, sizeof name, "process %d", (int)peer.pid);
     struct keeld_guest *g = guest_add(a);
-    g->known = true; /* by the kernel's word */
+    g->known = g->local = true; /* by the kernel's word */
     g->conn = conn_adopt(&a->loop, fd, name, &guest_events, g);
     guests_limit(a);
+}
+
+/* The job's secret, or the ticket of one that we add. */
+static const uint8_t *find_key(void *user, uint64_t id)
+{
+    const struct keeld *a = user;
+    return id == SESSION_OF_JOB ? a->job.secret : keeld_adding_key(a, id);
 }
 
 static void peer_waiting(uv_stream_t *listener, int status)
@@ -231,7 +255,7 @@ static void peer_waiting(uv_stream_t *listener, int status)
     struct keeld *a = listener->data;
     if (status != 0)
         return;
-    const struct session_key key = {.id = SESSION_OF_JOB, .secret = a->job.secret};
+    const struct session_key key = {.find = find_key, .user = a};
     struct keeld_guest *g = guest_add(a);
     g->conn = conn_accept(listener, a->launch.job_id, &key, PROOF_MS, &guest_events, g);
     if (!g->conn)

@@ -16,7 +16,9 @@ struct keeld_guest {
     int node;        /* of an agent, -1 otherwise */
     bool attached;   /* keelctl attach */
     uint64_t verify; /* the audit that it waits for, 0: none */
+    bool local;      /* keelctl: the kernel says that it is of this machine, and of the job's user */
     bool known;      /* has proved itself: it belongs to the job */
+    bool added;      /* is no member yet: adding.c */
 };
 
 struct keeld_console {
@@ -34,5 +36,7 @@ bool keeld_console_listen(struct keeld *a); /* for agents; self_host must be kno
 void keeld_console_output(struct keeld *a, const void *frame, size_t len);
 void keeld_console_over(struct keeld *a);
 void keeld_console_verified(struct keeld *a, uint64_t id, const char *json);
+/* Hangs up. */
+void keeld_console_drop(struct keeld_guest *g);
 void keeld_console_close(struct keeld *a);
 #endif

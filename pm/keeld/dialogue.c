@@ -122,6 +122,7 @@ static void keelrun_gone(struct keeld *a)
     a->dialogue.gone = true;
     uv_timer_stop(&a->dialogue.patience);
     dialogue_free(&a->dialogue.frames);
+    keeld_adding_keelrun_gone(a);
     keeld_output_free(a);
     keeld_ranks_stdin(a, NULL, 0);
     if (a->stopped) /* by Ctrl-Z: nobody else would continue them */
@@ -355,6 +356,21 @@ static void return_lost(struct pm_conn *c, const char *why)
 }
 
 static const struct conn_events return_events = {return_open, first_frame, return_lost};
+
+void keeld_dialogue_anew(struct keeld *a, const char *host)
+{
+    struct summons *s = a->launch.summons;
+    a->dialogue.conn = NULL;
+    dialogue_free(&a->dialogue.frames);
+    dialogue_init(&a->dialogue.frames, send_now, a);
+    if (!host) {
+        keelrun_gone(a);
+        return;
+    }
+    snprintf(s->host, sizeof s->host, "%s", host);
+    be_patient(a);
+    resume(a);
+}
 
 void keeld_dialogue_begin(struct keeld *a)
 {

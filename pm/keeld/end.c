@@ -139,6 +139,7 @@ void keeld_end(struct keeld *a, int code, const char *why, bool hard)
     if (a->state < KEELD_ENDING) {
         a->end.code = keeld_kind_judge(a, judge(a, code));
         a->state = KEELD_ENDING;
+        keeld_adding_stop(a, "the job ends");
         why = a->end.own_why ? a->end.own_why : why;
         a->end.why = why ? pm_strdup(why) : NULL;
         keeld_ranks_signal(a, SIGKILL, true);

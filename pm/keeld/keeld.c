@@ -118,6 +118,8 @@ void keeld_run_frame(struct keeld *a, uint8_t type, const uint8_t *body, size_t 
         keeld_config_meet(a, m);
     else if (type == MSG_STOP)
         keeld_stop(a, m);
+    else if (type == MSG_NUMBER)
+        keeld_adding_number(a, m);
     else if (type == MSG_LAUNCH)
         keeld_starts_begin(a, m);
     else if (type == MSG_FAULT)
@@ -149,12 +151,14 @@ static void keeld_free(struct keeld *a)
     backlog_free(&a->output.backlog);
     dialogue_free(&a->dialogue.frames);
     bytes_free(&a->output.log_lines.held);
+    for (int i = 0; a->peers && i < settings_ids(&a->job.settings); i++)
+        free(a->peers[i].blob);
+    free(a->peers);
     keeld_config_free(&a->job);
     keeld_view_free(&a->view);
     free(a->end.why);
     free(a->end.own_why);
     free(a->kind.held);
-    free(a->peers);
     secret_free(a->launch.summons, sizeof *a->launch.summons);
     secret_free(a->job.secret, SESSION_SECRET);
     /* the loop's handles go with the process */
@@ -174,6 +178,7 @@ int keeld_run(const struct keeld_launch *launch, pid_t stub_pid)
     uv_timer_init(&a.loop, &a.lease);
     uv_timer_init(&a.loop, &a.end.grace);
     uv_timer_init(&a.loop, &a.leaving);
+    keeld_adding_init(&a);
     keeld_kind_init(&a);
     keeld_waits_init(&a);
     keeld_output_init(&a);

@@ -12,6 +12,7 @@
 #ifndef KEEL_PM_KEELD_KEELD_H
 #define KEEL_PM_KEELD_KEELD_H
 
+#include "pm/keeld/adding.h"
 #include "pm/keeld/console.h"
 #include "pm/keeld/kind.h"
 #include "pm/keeld/dialogue.h"
@@ -23,6 +24,7 @@
 #include "pm/plane.h"
 #include "pm/wire/fault.h"
 #include "pm/wire/message.h"
+#include "pm/wire/start.h"
 #include "pm/wire/ticket.h"
 
 #include <stdatomic.h>
@@ -52,11 +54,16 @@ struct keeld_launch {
 struct keeld_job {   /* MSG_CONFIG */
     uint8_t *secret; /* SESSION_SECRET bytes */
     struct job_settings settings;
-    int standbys;      /* processes of a spare node */
-    int launcher_pid;  /* where the starter runs */
-    int starts;        /* nodes that it may be asked to start */
-    int round;         /* which description of the job it is */
-    int sponsor;       /* of one that comes later: a member; else 0 */
+    int standbys;     /* processes of a spare node */
+    int launcher_pid; /* where the starter runs */
+    int starts;       /* nodes that it may be asked to start */
+    int round;        /* which description of the job it is */
+    int sponsor;      /* of one that comes later: a member; else 0 */
+    bool added;       /* it is new, and another agent is in keelrun's place until it is a member */
+    int was, place;   /* of such a one: as in plane_config */
+    char *keelrun;    /* and where keelrun is; NULL: it has ended */
+    int start_s;      /* the time in which nodes are to come */
+    struct start_way way;
     int window;        /* how much output of each stream may be sent ahead */
     int console_port;  /* of keelrun's host, where a connection that broke is made again */
     long long console; /* which one of keelrun's consoles ours is: nobody else knows it */
@@ -81,6 +88,8 @@ struct keeld_process {
 struct keeld_peer { /* another node's listener */
     char host[64];
     int port;
+    uint8_t *blob; /* [blob_len] of its plane; NULL: nobody has come by that number yet */
+    size_t blob_len;
 };
 
 /* The newest view. */
@@ -136,6 +145,7 @@ struct keeld {
     struct keeld_end end;
     struct keeld_peer *peers;   /* [settings_ids] */
     struct keeld_start *starts; /* of other nodes */
+    struct keeld_addings addings;
 };
 
 /* Runs the agent until the job is over; returns keeld's exit code. */
@@ -157,6 +167,10 @@ void keeld_run_frame(struct keeld *a, uint8_t type, const uint8_t *body, size_t 
 void keeld_config_take(struct keeld *a, const json_t *m);
 /* MSG_MEET: a node that comes later is there. */
 void keeld_config_meet(struct keeld *a, const json_t *m);
+/* The same of another agent's, who gets the answer. */
+void keeld_config_meet_of(struct keeld *a, struct pm_conn *c, const json_t *m);
+/* Where a node is that comes later. False: that cannot be used. */
+bool keeld_config_learn(struct keeld *a, const json_t *m);
 void keeld_config_free(struct keeld_job *job);
 void keeld_view_free(struct keeld_view *v);
 /* The job is known: open memory and transport, and say so. */
@@ -233,6 +247,12 @@ json_t *keeld_sets_json(const struct replica_map *m, const struct replica_loss *
 
 /* starts.c */
 void keeld_starts_begin(struct keeld *a, const json_t *m);
+/* One that is added here, not for keelrun: keeld_adding_launcher_ended is told. */
+void keeld_starts_add(struct keeld *a, const struct start_plan *plan);
+/* It has joined, or does not come. */
+void keeld_starts_added(struct keeld *a, int node, bool joined);
+/* Where a program of ours lies, for free(). */
+char *keeld_own_path(const char *name);
 /* All nodes have joined. */
 void keeld_starts_settled(struct keeld *a);
 void keeld_starts_signal(struct keeld *a, int signal);

@@ -88,6 +88,8 @@ static void plane_view(void *user, uint64_t epoch, const int *rank_node, const b
     memcpy(a->view.loss, loss, sizeof a->view.loss);
     keeld_pmi_view(a);
     keeld_ranks_retire(a);
+    keeld_added_view(a);
+    keeld_adding_view(a);
     if (by_loss) /* keelrun would say who goes on where; the end of the job says it all */
         return;
     json_t *alive = json_array();
@@ -181,7 +183,8 @@ bool keeld_plane_open(struct keeld *a, struct plane_blob *blob)
                                   .node = a->launch.node,
                                   .settings = &a->job.settings,
                                   .secret = a->job.secret,
-                                  .was = a->launch.back ? a->launch.back->node + 1 : 0,
+                                  .was = a->launch.back ? a->launch.back->node + 1 : a->job.was,
+                                  .place = a->job.place,
                                   .sponsor = a->job.sponsor};
     struct plane_callbacks callbacks = {.user = a,
                                         .assigned = plane_assigned,

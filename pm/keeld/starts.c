@@ -16,6 +16,7 @@ struct keeld_start {
     struct keeld *agent;
     struct keeld_start *next;
     struct hydra hydra;
+    bool adds; /* a new node, see adding.c */
 };
 
 static void tell_ended(struct keeld *a, int node, const char *why)
@@ -26,6 +27,8 @@ static void tell_ended(struct keeld *a, int node, const char *why)
 static void launched(struct hydra *h)
 {
     const struct keeld_start *s = h->user;
+    if (s->adds)
+        return;
     keeld_dialogue_send_json(s->agent, MSG_LAUNCHED, json_pack("{s:i, s:i}", "node", h->node, "pid", (int)h->launcher));
 }
 
@@ -34,15 +37,19 @@ static void ended(struct hydra *h, int wait_status)
     struct keeld_start *s = h->user, **at = &s->agent->starts;
     struct keeld *a = s->agent;
     (void)wait_status;
-    tell_ended(a, h->node, h->last[0] ? h->last : "its launcher ended");
+    const char *why = h->last[0] ? h->last : "its launcher ended";
     while (*at != s)
         at = &(*at)->next;
     *at = s->next;
+    if (s->adds)
+        keeld_adding_launcher_ended(a, h->node, why);
+    else
+        tell_ended(a, h->node, why);
     free(s);
     keeld_starts_ended(a);
 }
 
-static void run(struct keeld *a, int node, const struct start_plan *plan)
+static void run(struct keeld *a, int node, const struct start_plan *plan, bool adds)
 {
     static const struct hydra_events events = {launched, ended};
     struct keeld_start *s = pm_alloc(sizeof *s);
@@ -53,6 +60,7 @@ static void run(struct keeld *a, int node, const struct start_plan *plan)
     memcpy(env, environ, count * sizeof *env);
     env[count] = pm_printf(START_ENV "=%016llx", (unsigned long long)a->launch.job_id);
     s->agent = a;
+    s->adds = adds;
     s->next = a->starts;
     a->starts = s;
     hydra_init(&s->hydra, &a->loop, node, &events, s);
@@ -62,7 +70,7 @@ static void run(struct keeld *a, int node, const struct start_plan *plan)
 }
 
 /* Programs of ours lie under one path on all hosts. */
-static char *own_path(const char *name)
+char *keeld_own_path(const char *name)
 {
     char self[4096];
     ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
@@ -95,12 +103,26 @@ static bool plan_from_json(const struct keeld *a, const json_t *m, struct start_
 
 void keeld_starts_begin(struct keeld *a, const json_t *m)
 {
-    char *keel_launch = own_path("keel-launch");
+    char *keel_launch = keeld_own_path("keel-launch");
     struct start_plan plan = {.keel_launch = keel_launch};
     if (a->state < KEELD_RUNNING && plan_from_json(a, m, &plan))
-        run(a, plan.summons.node, &plan);
+        run(a, plan.summons.node, &plan, false);
     sodium_memzero(&plan, sizeof plan);
     free(keel_launch);
+}
+
+void keeld_starts_add(struct keeld *a, const struct start_plan *plan)
+{
+    run(a, plan->summons.node, plan, true);
+}
+
+void keeld_starts_added(struct keeld *a, int node, bool joined)
+{
+    for (struct keeld_start *s = a->starts; s; s = s->next)
+        if (s->adds && s->hydra.node == node && !joined)
+            hydra_signal(&s->hydra, SIGTERM);
+        else if (s->adds && s->hydra.node == node)
+            hydra_settled(&s->hydra);
 }
 
 void keeld_starts_settled(struct keeld *a)

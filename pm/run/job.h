@@ -74,6 +74,7 @@ struct job {
     /* [all]: first those that take part, by their numbers, then those that did not come; and room behind them */
     struct job_node *nodes;
     int total, all;
+    int born;     /* numbers that some view has had alive */
     char **names; /* of hosts, in the same order; NULL on a bed */
     struct job_round round;
     struct strangers strangers;

@@ -100,6 +100,9 @@ static void on_view(struct job *j, const json_t *m)
     if (!codec_int(m, "epoch", 1, INT64_MAX, &epoch))
         return;
     tell_view(j, m);
+    for (int i = j->born; i < settings_ids(&j->options->job); i++)
+        if (json_is_true(json_array_get(alive, (size_t)i)))
+            j->born = i + 1;
     for (int i = 0; i < j->total; i++) {
         struct job_node *n = &j->nodes[i];
         const json_t *lives = json_array_get(alive, (size_t)i);
@@ -186,6 +189,8 @@ void job_hear(struct job *j, int node, uint8_t type, const json_t *m)
         unborn_json(j, node, type, m);
     else if (type == MSG_MET)
         job_return_met(j, node, m);
+    else if (type == MSG_ADDS)
+        job_return_adds(j, node, m);
     else if (type == MSG_READY && j->phase == JOB_JOINING && j->nodes[node].phase == NODE_JOINED)
         on_ready(j, node, m);
     else if (type == MSG_LAUNCHED)

@@ -27,8 +27,10 @@ struct returner {
     enum { WAITS, BEGINS, MEETS, STARTS } step;
     struct pm_conn *conn; /* in WAITS; later the node's */
     int was, node;        /* node: from BEGINS on */
-    uint64_t since_ms;    /* of the step */
-    bool told;            /* that it waits for others */
+    int by;            /* of a node that is new: whose agent starts it, and sees to all between number and birth; -1 */
+    char *host;        /* and where */
+    uint64_t since_ms; /* of the step */
+    bool told;         /* that it waits for others */
 };
 
 static const char *name_of(const struct job *j, int node, char *out, size_t size)
@@ -48,6 +50,7 @@ static void forget(struct job *j, struct returner *r)
     while (*at != r)
         at = &(*at)->next;
     *at = r->next;
+    free(r->host);
     free(r);
 }
 
@@ -86,16 +89,46 @@ static int first_living(const struct job *j)
     return i;
 }
 
+/* A number that nobody has had, of a view that was heard of; some may have been born that nobody is there of any more
+ * to say so. */
+static int next_number(struct job *j)
+{
+    for (; j->total < j->born; j->total++)
+        j->nodes[j->total] = (struct job_node){.phase = NODE_LOST, .agent_fd = -1, .declared_ms = uv_now(&j->loop)};
+    return j->total;
+}
+
+static long long draw_console(void)
+{
+    uint64_t number;
+    randombytes_buf(&number, sizeof number);
+    return (long long)(number >> 1);
+}
+
+/* A new one: the agent that starts it does the rest. */
+static void begin_new(struct job *j, struct returner *r)
+{
+    int node = r->node = j->total++;
+    struct job_node *n = &j->nodes[node];
+    json_decref(n->ready);
+    *n = (struct job_node){.phase = NODE_JOINED, .console = draw_console(), .agent_fd = -1, .unborn = true};
+    if (j->names)
+        j->names[node] = pm_strdup(r->host); /* until the end of the program, as the others */
+    job_dialogue_open(j, node, NULL);
+    dialogue_down(&n->dialogue);
+    enter(j, r, BEGINS);
+    FAULT_POINT("run.add_begins");
+    job_send_json(j, r->by, MSG_NUMBER, json_pack("{s:i, s:I}", "node", node, "console", (json_int_t)n->console));
+}
+
 static void begin(struct job *j, struct returner *r)
 {
     int node = r->node = j->total++;
     struct job_node *n = &j->nodes[node], *was = &j->nodes[r->was];
-    uint64_t number;
-    randombytes_buf(&number, sizeof number);
     json_decref(n->ready); /* of one that did not become a member */
     *n = (struct job_node){.phase = NODE_JOINED,
                            .started_as = was->started_as,
-                           .console = (long long)(number >> 1),
+                           .console = draw_console(),
                            .agent_fd = was->agent_fd,
                            .sponsor = first_living(j),
                            .unborn = true};
@@ -109,13 +142,28 @@ static void begin(struct job *j, struct returner *r)
     job_send_config(j, node);
 }
 
-/* The first one whom a view has called dead. */
+/* The first one that is new, or whom a view has called dead. */
 static struct returner *next_one(struct job *j)
 {
     struct returner *r = j->returners.first;
-    while (r && !j->nodes[r->was].declared_ms)
+    while (r && r->by < 0 && !j->nodes[r->was].declared_ms)
         r = r->next;
     return r;
+}
+
+static void no_room(struct job *j, struct returner *r)
+{
+    char name[128], why[64];
+    int room = j->options->job.room;
+    if (r->by >= 0) {
+        snprintf(why, sizeof why, "there is no room for one more node (--room %d)", room);
+        job_send_json(j, r->by, MSG_NUMBER, json_pack("{s:s}", "why", why));
+        forget(j, r);
+        return;
+    }
+    job_tell_waits_for(j, "%s was declared dead and lives, but there is no room for one more node (--room %d): it ends",
+                       name_of(j, r->was, name, sizeof name), room);
+    send_away(j, r, "there is no room for one more node");
 }
 
 static void take_turns(struct job *j)
@@ -123,15 +171,15 @@ static void take_turns(struct job *j)
     const struct job_settings *s = &j->options->job;
     struct returner *r;
     while (j->phase == JOB_RUNNING && !under_way(j) && (r = next_one(j))) {
-        char name[128];
-        if (j->total < settings_ids(s)) {
-            begin(j, r);
-            return;
+        if (next_number(j) == settings_ids(s)) {
+            no_room(j, r);
+            continue;
         }
-        job_tell_waits_for(
-            j, "%s was declared dead and lives, but there is no room for one more node (--room %d): it ends",
-            name_of(j, r->was, name, sizeof name), s->room);
-        send_away(j, r, "there is no room for one more node");
+        if (r->by >= 0)
+            begin_new(j, r);
+        else
+            begin(j, r);
+        return;
     }
 }
 
@@ -175,7 +223,7 @@ void job_return_ready(struct job *j, int node, const json_t *m)
 {
     struct returner *r = by_node(j, node);
     struct job_node *n = &j->nodes[node];
-    if (!r || r->step != BEGINS || !json_is_string(json_object_get(m, "blob")) ||
+    if (!r || r->by >= 0 || r->step != BEGINS || !json_is_string(json_object_get(m, "blob")) ||
         !json_is_string(json_object_get(m, "host")) || !json_is_integer(json_object_get(m, "port")))
         return;
     n->phase = NODE_READY;
@@ -209,6 +257,14 @@ void job_return_met(struct job *j, int node, const json_t *m)
 
 /* ---- how it ends ---- */
 
+static void tell_return(struct job *j, const struct returner *r)
+{
+    uint64_t dead_ms = uv_now(&j->loop) - j->nodes[r->was].declared_ms;
+    news_returned(&j->news, r->was, r->node, dead_ms);
+    job_event(j, "returned",
+              json_pack("{s:i, s:i, s:I}", "about", r->node, "was", r->was, "dead_ms", (json_int_t)dead_ms));
+}
+
 void job_take_birth(struct job *j, int node, uint64_t epoch)
 {
     struct returner *r = by_node(j, node);
@@ -217,11 +273,13 @@ void job_take_birth(struct job *j, int node, uint64_t epoch)
     n->born_epoch = epoch;
     if (!r)
         return;
-    uint64_t dead_ms = uv_now(&j->loop) - j->nodes[r->was].declared_ms;
     FAULT_POINT("run.returned");
-    news_returned(&j->news, r->was, node, dead_ms);
-    job_event(j, "returned",
-              json_pack("{s:i, s:i, s:I}", "about", node, "was", r->was, "dead_ms", (json_int_t)dead_ms));
+    if (r->by >= 0)
+        news_added(&j->news, node);
+    else
+        tell_return(j, r);
+    if (!n->conn && !n->cut_ms)
+        job_dialogue_cut(j, node, "it has not come here yet");
     forget(j, r);
     job_greet(j, node);
     take_turns(j);
@@ -234,22 +292,44 @@ void job_return_failed(struct job *j, int node, const char *why)
     if (!r || !j->nodes[node].unborn)
         return;
     FAULT_POINT("run.return_failed");
-    job_tell_waits_for(j, "%s, which was to come back as node %d, does not: %s", name_of(j, r->was, name, sizeof name),
-                       node, why);
-    job_event(j, "not_returned", json_pack("{s:i, s:i, s:s}", "about", node, "was", r->was, "why", why));
+    if (r->by >= 0) {
+        job_event(j, "not_added", json_pack("{s:i, s:o}", "about", node, "why", codec_text(why)));
+    } else {
+        job_tell_waits_for(j, "%s, which was to come back as node %d, does not: %s",
+                           name_of(j, r->was, name, sizeof name), node, why);
+        job_event(j, "not_returned", json_pack("{s:i, s:i, s:s}", "about", node, "was", r->was, "why", why));
+    }
     job_send(j, node, MSG_BYE, NULL, 0);
     job_drop_connection(j, node);
     dialogue_free(&j->nodes[node].dialogue);
     j->nodes[node].phase = NODE_LOST;
-    j->nodes[r->was].agent_fd = j->nodes[node].agent_fd;
+    if (r->by < 0)
+        j->nodes[r->was].agent_fd = j->nodes[node].agent_fd;
     j->nodes[node].agent_fd = -1;
     j->total--; /* it is the last one */
     forget(j, r);
     take_turns(j);
 }
 
+/* Whose agent is lost that was to add a node: nobody is added. */
+static void forget_helpless(struct job *j)
+{
+    for (struct returner *r = j->returners.first, *next; r; r = next) {
+        next = r->next;
+        if (r->by < 0 || j->nodes[r->by].phase == NODE_READY)
+            continue;
+        if (r->step == WAITS)
+            forget(j, r);
+        else {
+            job_return_failed(j, r->node, "the agent that was to start it is lost");
+            return; /* which has looked at the others */
+        }
+    }
+}
+
 void job_return_look(struct job *j)
 {
+    forget_helpless(j);
     start_when_met(j);
     take_turns(j);
 }
@@ -269,7 +349,7 @@ static void look(uv_timer_t *timer)
         r->told = true;
         job_tell_waits_for(j, "%s, which comes back as node %d, waits for %s to hear of it",
                            name_of(j, r->was, name, sizeof name), r->node, name_of(j, deaf, other, sizeof other));
-    } else if (r && r->step == BEGINS && waited >= (uint64_t)j->options->start_timeout_s * 1000) {
+    } else if (r && r->by < 0 && r->step == BEGINS && waited >= (uint64_t)j->options->start_timeout_s * 1000) {
         snprintf(why, sizeof why, "it has not become ready within %d s", j->options->start_timeout_s);
         job_return_failed(j, r->node, why);
     }
@@ -288,6 +368,8 @@ static void forget_older(struct job *j, int was)
 {
     for (struct returner *r = j->returners.first, *next; r; r = next) {
         next = r->next;
+        if (r->by >= 0)
+            continue;
         if (r->was == was && r->step == WAITS)
             send_away(j, r, NULL);
         else if (r->was == was)
@@ -306,7 +388,7 @@ bool job_return_asked(struct job *j, struct pm_conn *c, const json_t *m)
     FAULT_POINT("run.return_asked");
     forget_older(j, (int)node);
     struct returner *r = pm_alloc(sizeof *r), **at = &j->returners.first;
-    *r = (struct returner){.conn = c, .was = (int)node, .node = -1};
+    *r = (struct returner){.conn = c, .was = (int)node, .node = -1, .by = -1};
     while (*at)
         at = &(*at)->next;
     *at = r;
@@ -322,6 +404,35 @@ bool job_return_asked(struct job *j, struct pm_conn *c, const json_t *m)
     return true;
 }
 
+static struct returner *new_one(struct job *j, int by)
+{
+    struct returner *r = under_way(j);
+    return r && r->by == by ? r : NULL;
+}
+
+void job_return_adds(struct job *j, int by, const json_t *m)
+{
+    const char *host = json_string_value(json_object_get(m, "host")),
+               *why = json_string_value(json_object_get(m, "why"));
+    struct returner *now = new_one(j, by);
+    long long node;
+    if (!codec_int(m, "node", 0, settings_ids(&j->options->job) - 1, &node)) {
+        struct returner *r = pm_alloc(sizeof *r), **at = &j->returners.first;
+        *r = (struct returner){.was = -1, .node = -1, .by = by, .host = pm_strdup(host ? host : "?")};
+        while (*at)
+            at = &(*at)->next;
+        *at = r;
+        enter(j, r, WAITS);
+        take_turns(j);
+    } else if (now && now->node == node && why) {
+        job_return_failed(j, (int)node, why);
+    } else if (now && now->node == node && now->step == BEGINS && host) {
+        j->nodes[node].ready = json_deep_copy(m);
+        j->nodes[node].phase = NODE_READY; /* it comes as one whose connection broke */
+        enter(j, now, STARTS);
+    }
+}
+
 bool job_return_started(const struct job *j, int node)
 {
     const struct returner *r = by_node(j, node);
@@ -331,7 +442,7 @@ bool job_return_started(const struct job *j, int node)
 bool job_return_lost(struct job *j, const struct pm_conn *c)
 {
     for (struct returner *r = j->returners.first; r; r = r->next)
-        if (r->step == WAITS && r->conn == c) {
+        if (r->step == WAITS && r->by < 0 && r->conn == c) {
             forget(j, r);
             return true;
         }
@@ -342,6 +453,10 @@ void job_return_end(struct job *j)
 {
     for (struct returner *r = j->returners.first, *next; r; r = next) {
         next = r->next;
+        if (r->step == WAITS && r->by >= 0) {
+            forget(j, r);
+            continue;
+        }
         if (r->step == WAITS) {
             send_away(j, r, NULL);
             continue;

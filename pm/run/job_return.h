@@ -16,6 +16,8 @@ struct returners {          /* job_return.c alone touches it */
 void job_return_init(struct job *j);
 /* MSG_RETURN. False: it is none of the job's. */
 bool job_return_asked(struct job *j, struct pm_conn *c, const json_t *m);
+/* MSG_ADDS of the agent of node `by`: it starts a new one. */
+void job_return_adds(struct job *j, int by, const json_t *m);
 /* Its connection broke; true: it was such a one, and has no number yet. */
 bool job_return_lost(struct job *j, const struct pm_conn *c);
 /* What agents say: the one that comes is ready; it is known where that is. */

@@ -73,6 +73,8 @@ void job_send_config(struct job *j, int node)
     json_object_set_new(m, "console_port", json_integer(j->door.console_port));
     json_object_set_new(m, "console", json_integer(j->nodes[node].console));
     json_object_set_new(m, "console_s", json_integer(j->options->console_s));
+    json_object_set_new(m, "start_s", json_integer(o->start_timeout_s));
+    json_object_set_new(m, "way", launch_encode(j->launch));
     if (j->nodes[node].unborn)
         json_object_set_new(m, "sponsor", json_integer(j->nodes[node].sponsor));
     FAULT_POINT("run.configuring");

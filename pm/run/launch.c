@@ -6,6 +6,7 @@
 #include "runtime/base/log.h"
 #include "runtime/base/secret.h"
 
+#include <assert.h>
 #include <sodium.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -77,6 +78,19 @@ struct launch *launch_create(uv_loop_t *loop, const struct launch_plan *plan, co
         l->starts[i].again.data = &l->starts[i];
     }
     return l;
+}
+
+json_t *launch_encode(const struct launch *l)
+{
+    static_assert((int)START_NETNS == (int)BED_NETNS && (int)START_LOOPBACK == (int)BED_LOOPBACK, "one list of beds");
+    const struct ticket none = {0};
+    struct start_plan plan;
+    launch_way(&l->plan, 0, &none, &plan);
+    const struct start_way way = {.bed = (enum start_bed)l->plan.options->bed,
+                                  .launcher = (char *)plan.launcher,
+                                  .program = (char *)plan.program,
+                                  .way = plan.way};
+    return start_way_encode(&way);
 }
 
 /* ---- what is run ---- */

@@ -33,6 +33,8 @@ struct launch_plan {
 
 struct launch *launch_create(uv_loop_t *loop, const struct launch_plan *plan, const struct launch_events *events,
                              void *user);
+/* How they are started: what the agents have to know for nodes that come later. */
+json_t *launch_encode(const struct launch *l);
 /* Start the nodes, at most a bounded number at a time. */
 void launch_begin(struct launch *l);
 /* The node's agent has reported, and can start others: room for another one. */

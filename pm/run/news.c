@@ -187,6 +187,15 @@ void news_returned(struct news *n, int was, int node, uint64_t dead_ms)
     n->say(n->user, l.text);
 }
 
+void news_added(struct news *n, int node)
+{
+    struct line l = {.len = 0};
+    char name[NAME];
+    n->alive[node] = true;
+    add(&l, "%s is new, a spare", news_node(n, node, name, sizeof name));
+    n->say(n->user, l.text);
+}
+
 /* ---- views ---- */
 
 /* The view has the rank on another node than before, which lives: it was moved. */

@@ -61,6 +61,8 @@ void news_sets(struct news *n, const struct replica_loss *loss);
 void news_late(struct news *n, int node, double by_ms, int silence_ms);
 /* A node that had been declared dead is another one now. */
 void news_returned(struct news *n, int was, int node, uint64_t dead_ms);
+/* A node is new. */
+void news_added(struct news *n, int node);
 /* The node hears too few of the others, and ends after that time if that stays so. */
 void news_cut_off(struct news *n, int node, double limit_ms);
 /* The job is over. */

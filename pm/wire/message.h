@@ -28,6 +28,10 @@ enum message {
 
     MSG_MET = 17, /* json: node: it is known here where that one is; of itself: it runs; why: that cannot be used */
 
+    /* json: host: it starts a new node, and wants a number; node, blob, host, port: where that is; node, why: it does
+     * not come */
+    MSG_ADDS = 18,
+
     /* keelrun -> agent */
     MSG_CONFIG = 32, /* json: the job; see launch.md. Again, with another round, if a node did not come */
     MSG_START = 33,  /* json: blobs [base64 ..], peers [{host, port} ..], in node order, null: not known */
@@ -40,6 +44,7 @@ enum message {
     MSG_LAUNCH = 40,  /* json: node, launcher, program, way, host, id, key, from: start another node's agent */
     MSG_FAULT = 41,   /* json: rank, signal, again: it crashed for good, which the job's end has to say */
     MSG_MEET = 42,    /* json: node, blob, host, port: a node that comes later; answered by MSG_MET */
+    MSG_NUMBER = 43,  /* json: node, console: of the one that it adds; why: there is none */
     MSG_STANDBY = 39, /* the program is Keel's: on spares, start the processes that wait */
 
     /* both ways between keelrun and an agent (pm/wire/dialogue.h), and how a connection is made again */
@@ -51,6 +56,9 @@ enum message {
         85, /* agent -> keelrun, json: version, node, console, pid: it was put out as that node, and comes back */
     MSG_REFUSED = 84, /* keelrun -> agent, json: why: it is not part of the job */
 
+    /* agent -> agent: MSG_MEET, answered by MSG_MET; and to one that it adds what keelrun says until MSG_START, which
+     * answers as ever, and says MSG_MET of itself when a view has it */
+
     /* agent -> agent at the PMI root, and back (pm/pmi_root.h) */
     MSG_PMI_FENCE = 48,   /* json: node, set, round, kvs {..}: this node's ranks are in the PMI barrier */
     MSG_PMI_RELEASE = 49, /* json: set, round, kvs {..}: all nodes are; what all have put */
@@ -59,9 +67,11 @@ enum message {
     MSG_ASK_STATUS = 64, /* answered by MSG_STATUS */
     MSG_ATTACH = 65,     /* answered by recent MSG_OUTPUT, then all that follows, then MSG_OVER */
     MSG_VERIFY = 67,     /* answered by MSG_VERIFIED: compare the copies of all segments, on all nodes */
+    MSG_ADD = 70,        /* json: host, position, both may be left out: start a new node; answered by MSG_ADDED */
     MSG_MOVE = 69, /* json: rank, node: a rank of this node is to go on there. For tests: keelctl has no verb for it */
     /* agent -> keelctl */
     MSG_STATUS = 66,   /* json */
+    MSG_ADDED = 71,    /* json: node, place (not without a grid): it is a member; or code, why */
     MSG_VERIFIED = 68, /* json: result (equal, differs, busy), and where; keelctl(1) */
 };
 

@@ -1,10 +1,38 @@
 #include "pm/wire/start.h"
 
+#include "pm/wire/codec.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 enum { ARGS_MAX = 20 };
+
+json_t *start_way_encode(const struct start_way *w)
+{
+    return json_pack("{s:i, s:o, s:o, s:i}", "bed", (int)w->bed, "launcher", codec_text(w->launcher), "program",
+                     codec_text(w->program), "way", (int)w->way);
+}
+
+bool start_way_decode(struct start_way *w, const json_t *m)
+{
+    long long bed, way;
+    const char *launcher = json_string_value(json_object_get(m, "launcher")),
+               *program = json_string_value(json_object_get(m, "program"));
+    *w = (struct start_way){0};
+    if (!launcher || !program || !codec_int(m, "bed", 0, START_NETNS, &bed) ||
+        !codec_int(m, "way", 0, ORDER_HERE, &way))
+        return false;
+    *w = (struct start_way){true, (enum start_bed)bed, pm_strdup(launcher), pm_strdup(program), (enum order_way)way};
+    return true;
+}
+
+void start_way_free(struct start_way *w)
+{
+    free(w->launcher);
+    free(w->program);
+    *w = (struct start_way){0};
+}
 
 /* What Hydra 4.0.2 looks at to find the launcher and how it is called; and what is Keel's, for who looks for its
  * processes. The rest it would only tell. */

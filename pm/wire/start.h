@@ -5,6 +5,22 @@
 #include "pm/wire/hydra.h"
 #include "pm/wire/ticket.h"
 
+#include <jansson.h>
+
+/* How nodes of the job are started: what agents have to know for one that comes later. */
+enum start_bed { START_NONE, START_LOOPBACK, START_NETNS };
+struct start_way {
+    bool known; /* false: keelrun has not started this job */
+    enum start_bed bed;
+    char *launcher, *program; /* of struct start_plan */
+    enum order_way way;
+};
+
+json_t *start_way_encode(const struct start_way *w);
+/* False: that is none. Else the caller calls start_way_free. */
+bool start_way_decode(struct start_way *w, const json_t *m);
+void start_way_free(struct start_way *w);
+
 struct start_plan {
     const char *launcher; /* Hydra's name for it; "": its choice */
     const char *program;  /* in the place of that launcher's; "": that */

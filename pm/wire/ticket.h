@@ -25,5 +25,8 @@ struct summons {
 void ticket_make(struct ticket *t);
 /* A line, with its end; the caller wipes it. */
 void summons_write(const struct summons *s, char *text, size_t size);
+/* The local address of a node of the loopback bed: 127.0.0.0 + node + 2, or in the network whose first two numbers
+ * KEEL_BED_NET gives. */
+void summons_loopback(int node, char *out, size_t size);
 bool summons_read(const char *text, struct summons *s);
 #endif

@@ -690,10 +690,17 @@ def test_keelctl_json_is_one_object_a_line():
 
 
 def test_keelctl_option_of_another_command_is_not_good():
-    for words in (["stop", "--json"], ["attach", "--json"], ["kill-node", "--json", "x", "0"], ["bed", "--json", "cut", "x", "0"],
+    for words in (["stop", "--json"], ["attach", "--json"], ["kill-node", "--json", "x", "0"], ["stop", "--position", "1,1"], ["bed", "--json", "cut", "x", "0"],
                   ["list", "--detect"], ["verify", "--detect"], ["status", "--signal", "9"], ["stop", "--signal", "9"]):
         result = subprocess.run([KEELCTL, *words], capture_output=True, text=True, timeout=HANG_S)
         assert result.returncode == 2 and " is for " in result.stderr, (words, result)
+
+
+def test_keelctl_position_is_a_place_of_the_grid():
+    with Job(["-n", "1", "sleep", "10000"]) as job:
+        result = subprocess.run([KEELCTL, "add-node", job.id(), "--position", "0,0"], capture_output=True, text=True, timeout=HANG_S)
+        assert result.returncode == 2 and "of use only in a job on a grid" in result.stderr, result
+        said("keelctl", "stop", job.id())
 
 
 def test_keelctl_host_asks_there():

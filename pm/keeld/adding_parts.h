@@ -1,0 +1,47 @@
+/* Of adding.c: adding_may.c says whether and where, adding_meet.c tells the others. */
+#ifndef KEEL_PM_KEELD_ADDING_PARTS_H
+#define KEEL_PM_KEELD_ADDING_PARTS_H
+
+#include "pm/keeld/keeld.h"
+#include "pm/wire/dialogue.h"
+
+enum {
+    ADDING_MEET_MS = 10000, /* for all to hear of it */
+    ADDING_USE = 2,         /* keelctl's exit code: it cannot be, as the job is */
+};
+
+enum adding_step { WAITS, ASKS, LAUNCHES, BEGINS, MEETS, JOINS };
+
+struct meeting;
+
+struct keeld_adding {
+    struct keeld *agent;
+    struct keeld_adding *next;
+    enum adding_step step;
+    struct keeld_guest *asker; /* NULL: it has gone */
+    char *host, *position;     /* as asked; NULL: not said */
+    int tries;
+    int node;          /* its number */
+    int was, place;    /* 1 + the dead node that was there, 1 + the place of the grid; 0: none */
+    long long console; /* by which keelrun knows it; -1: keelrun is gone */
+    struct ticket *ticket;
+    struct keeld_guest *newcomer;
+    struct dialogue frames; /* with it */
+    json_t *ready;
+    struct meeting *meetings;
+};
+
+/* May it be, and where? was and place are set. returns   0; else keelctl's exit code, with a line. */
+int adding_may_be(struct keeld_adding *n, char *why, size_t size);
+/* Of the first one, which is ready: all that live hear of it. adding_met follows as each does. */
+void adding_meet_all(struct keeld_adding *n);
+/* Who lives, and has not heard; -1: nobody. */
+int adding_deaf(const struct keeld_adding *n);
+void adding_forget_meetings(struct keeld_adding *n);
+/* MSG_MEET. */
+json_t *adding_where(const struct keeld_adding *n);
+
+/* adding.c */
+void adding_met(struct keeld_adding *n);
+void adding_fail(struct keeld_adding *n, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+#endif

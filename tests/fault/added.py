@@ -1,0 +1,258 @@
+"""keelctl add-node: a node that is new joins a job that runs, with keelrun and without, and takes ranks over."""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+import keeltest
+from cluster import Cluster
+from keeltest import HANG_S, IS_ROOT, KEELCTL, Job, Skip, run, wait_for
+
+STENCIL = os.environ.get("KEEL_STENCIL", "build/apps/stencil/keel-stencil")
+PLACED = os.environ.get("KEEL_PLACED", "build/tests/fault/placed")
+SUM = os.environ.get("KEEL_SUM", "build/tests/fault/sum")
+ADDED = re.compile(r"node (\d+) is a spare of the job from now on(, on place (\d+) of its grid)?\n")
+
+
+def start_adding(job, *words, **kw):
+    return subprocess.Popen([KEELCTL, "add-node", job.id(), *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                            text=True, **kw)
+
+
+def ended(adding):
+    out, err = adding.communicate(timeout=HANG_S)
+    return adding.returncode, out, err
+
+
+def add(job, *words):
+    """The number of the new node, and its place."""
+    code, out, err = ended(start_adding(job, *words))
+    assert code == 0 and err == "", (code, out, err, job.stderr())
+    number, place = ADDED.fullmatch(out).group(1, 3)
+    return int(number), None if place is None else int(place)
+
+
+def refused(job, code, line, *words):
+    said = ended(start_adding(job, *words))
+    assert said[0] == code and said[1] == "" and said[2].count("\n") == 1 and line in said[2], (said, line)
+
+
+def stop(job):
+    subprocess.run([KEELCTL, "stop", job.id()], check=True, timeout=HANG_S)
+
+
+def stencil(nodes, spares, sweeps, **kw):
+    return Cluster(nodes, [STENCIL, "5p", "--cells", "48x48", "--sweeps", sweeps], spares=spares, **kw)
+
+
+def field(out):
+    lines = [line for line in out.splitlines() if line.startswith("field ")]
+    assert lines and len(set(lines)) == 1, out
+    return lines[0]
+
+
+def whole_again(job, deaths):
+    assert job.until(lambda c: len({e["dead_node"] for e in c.has("view") if "dead_node" in e}) >= deaths, "the view"), job.stderr()
+    assert job.until(lambda c: c.redundant(), "all copies to be there"), job.stderr()
+
+
+def moves_to(job, node, by):
+    """A rank of the node, which dies, goes on there."""
+    assert job.until(lambda c: -1 in c.rank_pids.get(by, {}).values(), "its processes to wait"), job.stderr()
+    job.kill_node(node)
+    assert job.until(lambda c: c.has("assigned", node=by), "a rank to continue there"), job.stderr()
+
+
+def test_two_nodes_lost_two_added_and_a_rank_moves_to_one():
+    sweeps = "4000"
+    code, out, err = run(["-n", "4", "--nodes", "4", STENCIL, "5p", "--cells", "48x48", "--sweeps", sweeps])
+    assert code == 0, err
+    expected = field(out)
+    with stencil(4, 2, sweeps) as job:
+        job.id()
+        assert job.started(), job.stderr()
+        for deaths, node in enumerate((1, 2), 1):
+            job.kill_node(node)
+            whole_again(job, deaths)
+        assert add(job) == (6, None)
+        assert add(job) == (7, None)
+        assert "node 6 is new, a spare" in job.stderr(), job.stderr()
+        moves_to(job, 0, 6)
+        assert job.wait() == 0, job.stderr()
+        assert field(job.stdout()) == expected
+        assert "continues on node 6" in job.stderr(), job.stderr()
+
+
+def test_without_keelrun_the_agents_do_it():
+    with Cluster(3, [SUM, "40", "40", "6000"], spares=0) as job:
+        job.id()
+        assert job.started() and job.until(lambda c: c.phase() >= 1, "round 1"), job.stderr()
+        job.process.kill()
+        job.process.wait()
+        assert add(job) == (3, None)
+        assert add(job) == (4, None)
+        nodes = job.status()["nodes"]
+        assert [nodes[n]["spare"] for n in (3, 4)] == [True, True], nodes
+        wait_for(lambda: all(len(job.status()["nodes"][n]["ranks"]) == 1 for n in (3, 4)), "their processes to wait")
+        subprocess.run([KEELCTL, "kill-node", job.id(), "0"], check=True, capture_output=True, timeout=HANG_S)
+        wait_for(lambda: set(job.status()["rank_node"]) & {3, 4}, "rank 0 to go on there")
+        watch = subprocess.run([KEELCTL, "attach", job.id()], capture_output=True, timeout=HANG_S, text=True)
+        assert watch.returncode == 0, watch.stderr
+        assert set(watch.stdout.split("\n")) <= {"sum: %d" % (40 * 40 * 41 * 81 // 6), ""}, watch.stdout
+        job.check_leftovers()
+
+
+def test_two_at_once_have_two_numbers():
+    """Asked of one agent, and without keelrun of two, which know nothing of each other."""
+    with Job(["-n", "2", "--nodes", "2", "sleep", "1000"]) as job:
+        job.id()
+        both = [start_adding(job), start_adding(job)]
+        said = [ended(a) for a in both]
+        assert sorted(int(ADDED.fullmatch(s[1]).group(1)) for s in said) == [2, 3], said
+        job.process.kill()
+        job.process.wait()
+        both = [start_adding(job), start_adding(job)]
+        said = [ended(a) for a in both]
+        assert sorted(int(ADDED.fullmatch(s[1]).group(1)) for s in said) == [4, 5], said
+        stop(job)
+
+
+def on_grid(*options):
+    return Job(["-n", "9", "--grid", "4x4", *options, PLACED, "1200"])
+
+
+def kill_place(job, place):
+    node = job.events("started")[0]["grid"]["place"].index(place)
+    subprocess.run([KEELCTL, "kill-node", job.id(), str(node)], check=True, capture_output=True, timeout=HANG_S)
+    wait_for(lambda: [e for e in job.events("view") if e.get("dead_node") == node], "the view")
+    return node
+
+
+def test_on_a_grid_it_takes_the_place_of_a_dead_node():
+    with on_grid("--substitution", "0D") as job:
+        job.id()
+        wait_for(lambda: job.stdout().count(" is ") >= 9, "all ranks to begin")
+        refused(job, 2, "no place of the grid 4x4 is free")
+        refused(job, 2, "--position 4,0 is no place of the grid 4x4", "--position", "4,0")
+        refused(job, 2, "--position 1 is no place", "--position", "1")
+        refused(job, 2, "on place 5 of the grid 4x4 is node 4, which lives", "--position", "1,1")
+        for place in 3, 7, 11, 12, 13, 14:  # spares
+            kill_place(job, place)
+        assert add(job, "--position", "3,2") == (16, 11)
+        assert add(job) == (17, 3)
+        kill_place(job, 15)
+        begun = job.stdout().count("rank 2 is")
+        kill_place(job, 2)  # beside place 3
+        wait_for(lambda: job.stdout().count("rank 2 is") > begun, "rank 2 to begin again")
+        assert [line.split()[-1] for line in job.stdout().splitlines() if line.startswith("rank 2 is")][-1] == "3,0", job.stdout()
+        assert job.wait() == 0, job.stderr()
+
+
+def test_on_a_grid_a_place_that_was_dead_at_the_start_gets_a_node():
+    with on_grid("--dead", "15", "--substitution", "0D") as job:
+        job.id()
+        wait_for(lambda: job.stdout().count(" is ") >= 9, "all ranks to begin")
+        assert add(job) == (15, 15)
+        refused(job, 2, "no place of the grid 4x4 is free")
+        stop(job)
+        assert job.wait() == 143
+
+
+def test_what_cannot_be_is_one_line():
+    with Job(["-n", "2", "--nodes", "2", "--room", "0", "sleep", "1000"]) as job:
+        job.id()
+        refused(job, 2, "no room for nodes that come later (keelrun --room)")
+        stop(job)
+    with Job(["-n", "2", "--nodes", "2", "--room", "1", "sleep", "1000"]) as job:
+        refused(job, 2, "it takes no HOST", "elsewhere")
+        refused(job, 2, "--position is of use only in a job on a grid", "--position", "0,0")
+        assert add(job) == (2, None)
+        refused(job, 2, "there is no room for one more node (--room 1)")
+        name = job.id()
+        subprocess.run([KEELCTL, "stop", name], check=True, timeout=HANG_S)
+        assert job.wait() == 143
+        code = subprocess.run([KEELCTL, "add-node", name], capture_output=True, text=True, timeout=HANG_S)
+        assert code.returncode == 1 and "no job " + name in code.stderr, code
+
+
+def test_another_user_adds_nothing():
+    if not IS_ROOT:
+        raise Skip("needs root")
+
+    def nobody():
+        os.setgroups([])
+        os.setresgid(65534, 65534, 65534)
+        os.setresuid(65534, 65534, 65534)
+    with Job(["-n", "2", "--nodes", "2", "sleep", "1000"]) as job:
+        code, out, err = ended(start_adding(job, preexec_fn=nobody))
+        assert code == 1 and out == "" and "no job" in err, (code, out, err)
+        assert len(job.status()["nodes"]) == 2
+        stop(job)
+
+
+def test_a_host_is_reached_by_the_job_s_launcher():
+    ssh = '#!/bin/sh\nwhile [ "${1#-}" != "$1" ]; do shift; done\nhost=$1; shift\n' \
+          '[ "$host" = nowhere ] && { echo "ssh: Could not resolve hostname nowhere" >&2; exit 255; }\n' \
+          'echo "$host" >>"$0.log"\neval "exec $*"\n'
+    with tempfile.TemporaryDirectory(prefix="keel-test-") as directory:
+        path = os.path.join(directory, "ssh")
+        with open(path, "w") as f:
+            f.write(ssh)
+        os.chmod(path, 0o755)
+        with Job(["--launcher", "ssh", "--launcher-exec", path, "-n", "2", "--hosts", "127.0.1.1,127.0.1.2", "sleep", "1000"]) as job:
+            assert add(job, "127.0.1.9") == (2, None)
+            with open(path + ".log") as f:
+                assert "127.0.1.9\n" in f.readlines()
+            assert "node 2 (127.0.1.9) is new, a spare" in job.stderr(), job.stderr()
+            refused(job, 1, "no agent comes from nowhere: ssh: Could not resolve hostname nowhere", "nowhere")
+            refused(job, 2, "is no host", "")
+            assert add(job) == (3, None)  # here
+            stop(job)
+
+
+HELPER = ["add.launching", "add.come", "add.configured", "add.ready", "add.meeting", "add.starting", "add.started", "add.added"]
+NEWCOMER = ["start.connected", "start.greeted", "start.configured", "start.ready", "start.told", "added.told",
+            "start.plane_begun", "added.born"]
+
+
+def survives(job, node):
+    """Where it was the agent that adds, the next one is asked, and adds one."""
+    if node < 3:
+        wait_for(lambda: job.status()["nodes"].get(node, {}).get("state") == "dead", "the verdict")
+        number, _ = add(job)
+        wait_for(lambda: job.status()["nodes"].get(number, {}).get("state") == "running", "it to run")
+    living = [n for n in range(3) if n != node]
+    assert all(job.status()["nodes"][n]["state"] == "running" for n in living), job.status()
+    stop(job)
+
+
+def struck(point, node, keelrun):
+    """Somebody ends while node 3 is added, at a step of his."""
+    with Job(["-n", "3", "--nodes", "3", "sleep", "1000"], env={"KEEL_FAULT": "%s:1:kill:node=%d" % (point, node)}) as job:
+        job.id()
+        wait_for(lambda: len(job.status()["nodes"]) == 3, "the job")
+        if not keelrun:
+            job.process.kill()
+            job.process.wait()
+        code, out, err = ended(start_adding(job))
+        assert (code, out) == (1, "") or (point in ("added.born", "add.added") and code in (0, 1)), (point, code, out, err)
+        assert err.count("\n") == (code != 0), (point, err)
+        survives(job, node)
+        if keelrun:
+            assert job.wait() == 143, (point, job.stderr())
+        job.check_leftovers()
+
+
+def test_the_agent_that_adds_dies_at_each_step():
+    for i, point in enumerate(HELPER):
+        struck(point, 0, i % 2 == 0)
+
+
+def test_the_new_one_dies_at_each_step():
+    for i, point in enumerate(NEWCOMER):
+        struck(point, 3, i % 2 == 0)
+
+
+keeltest.main(globals())
