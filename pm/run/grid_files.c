@@ -122,6 +122,43 @@ bool grid_positions_parse(const struct grid_names *names, int dims, const int *s
     return good;
 }
 
+static bool read_extents(struct reading *r, int most, int limit, int *dims, int *size)
+{
+    const char *name = next_word(r), *word;
+    int d = 0;
+    long long places = 1;
+    for (; (word = next_word(r)); d++) {
+        int at = number(word, limit - 1);
+        if (d == most || at < 0)
+            return complain(r, d == most ? "%s is one coordinate too many" : "%s is no coordinate", word);
+        size[d] = *dims == 0 || at >= size[d] ? at + 1 : size[d];
+    }
+    if (d == 0 || (*dims && d != *dims))
+        return complain(r, "host %s has another number of coordinates than the first one, or none", name);
+    *dims = d;
+    for (int i = 0; i < d; i++)
+        places = places > limit ? places : places * size[i];
+    return places <= limit || complain(r, "the grid of all positions has more than %d places", limit);
+}
+
+bool grid_positions_extents(const char *text, int most, int limit, int *dims, int *size, char *why, size_t len)
+{
+    char *copy = pm_strdup(text);
+    struct reading r = {.rest = copy, .why = why, .len = len};
+    bool good = true;
+    *dims = 0;
+    for (int d = 0; d < most; d++)
+        size[d] = 0;
+    while (good && next_line(&r))
+        good = read_extents(&r, most, limit, dims, size);
+    if (good && *dims == 0) {
+        snprintf(why, len, "it names no host");
+        good = false;
+    }
+    free(copy);
+    return good;
+}
+
 /* ---- plans ---- */
 
 struct plans {

@@ -20,6 +20,9 @@ struct grid_names {
 /* place_of[hosts] becomes where they stand on a grid of these sides. False: why says what is wrong, and where. */
 bool grid_positions_parse(const struct grid_names *names, int dims, const int *size, const char *text, int *place_of,
                           char *why, size_t len);
+/* The sides of the smallest grid that has all positions of the file: as many dimensions as its first line has
+ * coordinates, most at most, and limit places. False: why says what is wrong, and where. */
+bool grid_positions_extents(const char *text, int most, int limit, int *dims, int *size, char *why, size_t len);
 /* *words becomes what grid_choice has, for free(); *count of them. */
 bool grid_plans_parse(const struct grid_names *names, const char *text, int **words, int *count, char *why, size_t len);
 /* The place that the word names; -1: none. */

@@ -65,11 +65,6 @@ static struct spare_layout default_layout(const struct grid *g)
 
 static void read_shape(const struct grid_options *said, struct grid *g, struct spare_layout *l)
 {
-    const char *slurm = getenv("SLURM_TOPOLOGY_ADDR_PATTERN");
-    if (strcmp(said->shape, "auto") == 0)
-        pm_quit(2, "--grid auto: %s%s%s; --grid 4x4 says it, and --positions which host stands where",
-                slurm ? "Slurm's topology is " : "nobody says how the nodes are joined", slurm ? slurm : "",
-                slurm ? ", no grid" : "");
     const char *why = grid_parse(g, said->shape);
     if (why)
         pm_quit(2, "--grid %s: %s", said->shape, why);
@@ -146,14 +141,15 @@ static void find_hosts(const struct options *o, const struct parsing *p, const s
     int hosts = o->hosts.count;
     if (p->grid.positions && !hosts)
         pm_quit(2, "--positions is of use only with hosts: emulated nodes stand anywhere");
-    if (hosts > g->nodes || (!p->grid.positions && hosts && hosts < g->nodes))
+    bool told = p->grid.positions || p->grid.place_of;
+    if (hosts > g->nodes || (!told && hosts && hosts < g->nodes))
         pm_quit(2, "the grid %s has %d %s, and there %s %d %s", p->grid.shape, g->nodes,
                 plural(g->nodes, "place", "places"), plural(hosts, "is", "are"), hosts, plural(hosts, "host", "hosts"));
     *s = (struct standing){.host = pm_alloc((size_t)(hosts + 1) * sizeof *s->host),
                            .place_of = pm_alloc((size_t)(hosts + 1) * sizeof *s->place_of)};
     for (int i = 0; i < hosts; i++) {
         s->host[i] = host_address(o->hosts.names[i]);
-        s->place_of[i] = i;
+        s->place_of[i] = p->grid.place_of ? p->grid.place_of[i] : i;
     }
     s->names = (struct grid_names){.host = s->host, .hosts = hosts, .places = g->nodes, .place_of = s->place_of};
     if (p->grid.positions)
@@ -283,16 +279,12 @@ static void number_nodes(struct options *o, const struct grid_rule *r, const cha
     free(node_at);
 }
 
-void options_grid(struct options *o, const struct parsing *p)
+static void set_grid(struct options *o, const struct parsing *p)
 {
     struct grid_choice *choice = &o->job.grid;
     struct grid_rule r = {0};
     struct standing s;
     const char *method = p->grid.method ? p->grid.method : "auto";
-    if (!p->grid.shape) {
-        refuse_without_grid(&p->grid);
-        return;
-    }
     read_shape(&p->grid, &r.grid, &r.layout);
     find_hosts(o, p, &r.grid, &s);
     method = read_plans(o, method, &s);
@@ -311,4 +303,22 @@ void options_grid(struct options *o, const struct parsing *p)
     number_nodes(o, &r, p->grid.shape, &s);
     free(s.host);
     free(s.place_of);
+}
+
+void options_grid(struct options *o, const struct parsing *p)
+{
+    struct parsing known = *p;
+    struct grid_found f = {0};
+    if (!p->grid.shape) {
+        refuse_without_grid(&p->grid);
+        return;
+    }
+    if (strcmp(p->grid.shape, "auto") == 0) {
+        options_auto(o, &p->grid, &f);
+        known.grid.shape = f.shape;
+        known.grid.torus = f.torus;
+        known.grid.place_of = f.place_of;
+    }
+    set_grid(o, &known);
+    free(f.place_of);
 }

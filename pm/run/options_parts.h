@@ -10,6 +10,14 @@ enum { MODE_COPIES = VIEW_ABORT + 1 }; /* VIEW_DEGRADE, but for what degrade say
 struct grid_options {
     const char *shape, *torus, *spares, *method, *dead, *positions;
     bool moves_given;
+    const int *place_of; /* [hosts] known without a file; NULL: not */
+};
+
+/* What --grid auto has found. */
+struct grid_found {
+    char shape[GRID_TEXT_MAX];
+    const char *torus; /* as --torus, NULL: none */
+    int *place_of;     /* [hosts] for free(); NULL: the file of positions says it */
 };
 
 struct replica_options {
@@ -32,6 +40,8 @@ struct parsing {
 
 /* Ends the program with one line and exit code 2 if they are not good together. o has what p->o has. */
 void options_check(struct options *o, struct parsing *p);
+/* --grid auto; ends the program with a line that says what was looked for, and exit code 2, where nothing is known. */
+void options_auto(const struct options *o, const struct grid_options *said, struct grid_found *f);
 /* Of options_check: the settings of the grid, and who has which number on it; after hosts are known, before ranks are
  * laid out. */
 void options_grid(struct options *o, const struct parsing *p);

@@ -555,12 +555,63 @@ def test_keelrun_files_of_users_are_texts_that_nobody_is_waited_for():
             refused_file(path, why)
 
 
+def auto(directory, topology, hosts, more=(), config="TopologyPlugin = topology/tree"):
+    """keelrun --grid auto in an allocation of Slurm's, whose scontrol is a program of ours that prints this."""
+    path = os.path.join(directory, "scontrol")
+    with open(path, "w") as f:
+        f.write("#!/bin/sh\n[ \"$2\" = topology ] && cat <<'E' || echo '%s'\n%s\nE\n" % (config, topology))
+    os.chmod(path, 0o755)
+    ssh(directory)
+    return ["--launcher", "ssh", "--launcher-exec", os.path.join(directory, "ssh"), "-n", "4", "--hosts", hosts, "--grid", "auto", *more], \
+        {"SLURM_JOB_ID": "7", "PATH": directory + ":" + os.environ["PATH"]}
+
+
 def test_keelrun_grid_auto_needs_somebody_who_knows():
     code, out, err = run(["-n", "2", "--grid", "auto", "true"])
-    assert (code, out, err) == (2, "", "keelrun: --grid auto: nobody says how the nodes are joined; --grid 4x4 says it, and --positions which host "
-                                "stands where\n"), (code, out, err)
-    code, out, err = run(["-n", "2", "--grid", "auto", "true"], env={"SLURM_TOPOLOGY_ADDR_PATTERN": "switch.switch.node"})
-    assert (code, out) == (2, "") and err.startswith("keelrun: --grid auto: Slurm's topology is switch.switch.node, no grid; "), err
+    assert (code, out) == (2, "") and "--grid auto is of use only with hosts" in err, (code, out, err)
+    code, out, err = run(["-n", "2", "--hosts", "127.0.1.1,127.0.1.2", "--grid", "auto", "true"])
+    assert (code, out, err.count("\n")) == (2, "", 1) and "neither --positions nor a job of Slurm's (SLURM_JOB_ID)" in err, (code, out, err)
+    with tempfile.TemporaryDirectory(prefix="keel-test-") as directory:
+        words, env = auto(directory, "scontrol: error: No topology information available", "127.0.1.1,127.0.1.2", config="none")
+        code, out, err = run(words + ["true"], env=env)
+        assert (code, out, err.count("\n")) == (2, "", 1) and "Slurm tells of no switches" in err and "No topology information" in err, err
+        words, env = auto(directory, "SwitchName=a Level=0 Nodes=n[1-4]", "127.0.1.1,127.0.1.2")
+        code, out, err = run(words + ["true"], env=env)
+        assert (code, out, err.count("\n")) == (2, "", 1) and "host 127.0.1.1 of the job is on no leaf switch" in err, err
+        env["PATH"] = "/nowhere"
+        code, out, err = run(words + ["true"], env=env)
+        assert (code, out, err.count("\n")) == (2, "", 1) and "scontrol" in err, err
+
+
+def test_keelrun_grid_auto_is_of_slurm_s_switches():
+    """Two leaf switches with three nodes and two: 2x3, of which the last place has no node."""
+    hosts = ["127.0.1.%d" % i for i in range(1, 6)]
+    with tempfile.TemporaryDirectory(prefix="keel-test-") as directory:
+        said = "SwitchName=a Level=0 LinkSpeed=1 Nodes=%s\nSwitchName=b Level=0 LinkSpeed=1 Nodes=%s\nSwitchName=c Level=1 Nodes=%s" % (
+            ",".join(hosts[:3]), ",".join(hosts[3:]), ",".join(hosts))
+        words, env = auto(directory, said, ",".join(hosts), ["--spare-alloc", "2D(1,1)"])
+        with Job(words + ["true"], env=env) as job:
+            assert job.wait() == 0, job.stderr()
+            grid = job.events("started")[0]["grid"]
+            assert (grid["nodes"], grid["dead"]) == ("2x3", [5]), grid
+
+
+def test_keelrun_grid_auto_is_of_a_file_of_positions():
+    with tempfile.TemporaryDirectory(prefix="keel-test-") as directory:
+        path = os.path.join(directory, "positions")
+        with open(path, "w") as f:
+            f.write("127.0.1.1 1 0\n127.0.1.2 0 0\n127.0.1.3 0 1\n")
+        ssh(directory)
+        words = ["--launcher", "ssh", "--launcher-exec", os.path.join(directory, "ssh"), "-n", "2", "--hosts", "127.0.1.1,127.0.1.2,127.0.1.3",
+                 "--grid", "auto", "--positions", path, "--spare-alloc", "2D(1,1)"]
+        with Job(words + ["true"]) as job:
+            assert job.wait() == 0, job.stderr()
+            grid = job.events("started")[0]["grid"]
+            assert (grid["nodes"], grid["dead"]) == ("2x2", [3]), grid
+        with open(path, "w") as f:
+            f.write("127.0.1.1 1 0\n127.0.1.2 0\n")
+        code, out, err = run(words + ["true"])
+        assert (code, out) == (2, "") and err.startswith("keelrun: %s: line 2: " % path), err
 
 
 def test_keelrun_dead_nodes_are_not_started():

@@ -26,6 +26,23 @@ static void test_grid_files_positions_are_read(void **state)
     assert_int_equal(place_of[2], 1);
 }
 
+static void test_grid_files_extents_are_of_the_smallest_grid(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {"", "# a 0 0\n", "a\n", "a 0 0\nb 1\n", "a x\n", "a 0 0 0\n", "a 99 1\nb 1 99\n"};
+    int dims, sides[2];
+    char why[200];
+    assert_true(grid_positions_extents("a 0 1\nb 3 0 # far\n", 2, 100, &dims, sides, why, sizeof why));
+    assert_int_equal(dims, 2);
+    assert_int_equal(sides[0], 4);
+    assert_int_equal(sides[1], 2);
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        why[0] = '\0';
+        assert_false(grid_positions_extents(bad[i], 2, 100, &dims, sides, why, sizeof why));
+        assert_true(why[0]);
+    }
+}
+
 static void test_grid_files_wrong_positions_are_refused(void **state)
 {
     (void)state;
@@ -98,6 +115,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_grid_files_positions_are_read),
+        cmocka_unit_test(test_grid_files_extents_are_of_the_smallest_grid),
         cmocka_unit_test(test_grid_files_wrong_positions_are_refused),
         cmocka_unit_test(test_grid_files_plans_are_read),
         cmocka_unit_test(test_grid_files_wrong_plans_are_refused),
