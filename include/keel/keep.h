@@ -84,7 +84,8 @@ KEEL_MUST_CHECK keel_status keel_keep_save(uint64_t version, const char *folder)
  * process that takes the place of another one (keel_restarted) it is keel_resume, too: it fills the registered memory
  * with the rank's last version. Where the predecessor died in the middle of a commit or a save the call ends that: it
  * is then the version of all. Local but for that. In a job that begins with what another one has saved it is collective
- * over all live ranks, fills the segments, too, and the version is the saved one.
+ * over all live ranks, fills the segments, too, and the version is the saved one; what a rank has saved that dies for
+ * good before it has loaded it, the lowest living one loads, or, if that dies in the middle, all others.
  * *version  which one; 0: there was none, and the memory is unchanged.
  * *since    how many collectives of all live ranks count since that version (for 0, since the start of the job): these
  *           the process must leave out of the step that it now begins. NULL: the program has none in its steps but
@@ -92,8 +93,8 @@ KEEL_MUST_CHECK keel_status keel_keep_save(uint64_t version, const char *folder)
  * blocks    until the bytes are here; where a commit is to be ended, as keel_keep_commit.
  * errors    KEEL_ERR_MISMATCH with a line: names and sizes are not what the version has; KEEL_ERR_DATA_LOST with a
  *           line; on all ranks, with a line, KEEL_ERR_MISMATCH, KEEL_ERR_SYSTEM: what was saved is of other segments,
- *           or cannot be read. The program cannot go on then. KEEL_ERR_STATE also: a version was restored or made by
- *           this process. */
+ *           or cannot be read, also where it is a dead rank's. The program cannot go on then. KEEL_ERR_STATE also: a
+ *           version was restored or made by this process. */
 KEEL_MUST_CHECK keel_status keel_keep_restore(uint64_t *version, uint64_t *since);
 /* Collective over all live ranks, as a barrier, at any time later: all go back to the last version, which they have in
  * common. For programs that find their own results wrong; a death does not ask for it. The contents of segments stay as

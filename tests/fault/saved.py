@@ -4,6 +4,7 @@ import functools
 import itertools
 import os
 import re
+import signal
 import stat
 import sys
 import tempfile
@@ -14,6 +15,7 @@ from cluster import Cluster
 from keeltest import run
 
 KEPT = os.environ.get("KEEL_KEPT", "build/tests/fault/kept")
+LOADED = os.environ.get("KEEL_LOADED", "build/tests/fault/loaded")
 KEEP = os.environ.get("KEEL_KEEP", "build/tests/multi/keep")
 RANKS, STEPS, EVERY = 3, 8, 3
 SAVE_POINTS = ["keep.copied", "keep.marked", "keep.met", "save.writing", "save.written", "save.told", "rank.barrier_entering",
@@ -107,6 +109,81 @@ def test_whoever_dies_while_what_was_saved_is_read():
                                                ("kill", "node")):
             began = expect_restored(folder, None, env={"KEEL_FAULT": "%s:1:%s:rank=1" % (point, action)}, spares=1)
             assert set(began) == {6}, (point, action, began)
+
+
+LOADERS = 4
+
+
+def save_words(folder):
+    code, out, err = run(["-n", str(LOADERS), "--nodes", str(LOADERS), LOADED, "save", folder])
+    assert code == 0, (out, err)
+
+
+def expect_words(folder, faults, dead=(), nodes=(), on_failure="degrade", spares=0):
+    """A job begins with what was saved. Everybody who lives reads what was saved of all; but for single copies that went with
+    their nodes."""
+    with Cluster(LOADERS, [LOADED, "load", folder], on_failure=on_failure, spares=spares,
+                 options=FAR + ["--restore", folder], env={"KEEL_FAULT": faults}) as job:
+        code = job.wait()
+        out = job.stdout()
+        assert code == 0, (faults, code, out, job.stderr())
+        for reader, rank in itertools.product(sorted(set(range(LOADERS)) - set(dead)), range(LOADERS)):
+            said = "rank %d reads the part of %d: KEEL_OK, 0 wrong\n" % (reader, rank)
+            kept = "rank %d reads what %d kept: KEEL_OK, right, version 1\n" % (reader, rank)
+            single = "KEEL_ERR_DATA_LOST" if rank in nodes else "KEEL_OK"
+            assert said in out and kept in out, (faults, said, kept, out, job.stderr())
+            assert "rank %d reads the single part of %d: %s, 0 wrong\n" % (reader, rank, single) in out, (faults, out)
+
+
+# a rank's part is loaded in three blocks, the single one and what is kept in one more each
+BEFORE_ITS_PART = ["segment.made:1", "save.loading:1", "save.loading:3", "save.loading:5", "save.loaded:1"]
+
+
+def single_gone(fault):
+    """The single part goes with the node if it was there."""
+    return () if fault == "segment.made:1" else (2,)
+
+
+def test_who_dies_for_good_before_its_part_is_loaded_leaves_that_to_others():
+    with Folder() as folder:
+        save_words(folder)
+        for fault, on_failure in itertools.product(BEFORE_ITS_PART, ("degrade", None)):
+            expect_words(folder, fault + ":kill:rank=2", (2,), on_failure=on_failure)
+        for fault in BEFORE_ITS_PART:
+            expect_words(folder, fault + ":node:rank=2", (2,), single_gone(fault))
+
+
+def test_who_loads_for_the_dead_dies_in_the_middle():
+    with Folder() as folder:
+        save_words(folder)
+        for fault in ["save.loading:%d" % n for n in (6, 8, 10)] + ["save.loaded:2"]:
+            expect_words(folder, "save.loading:1:kill:rank=2,%s:kill:rank=0" % fault, (0, 2))
+        expect_words(folder, "save.loading:1:kill:rank=2,save.loading:7:node:rank=0", (0, 2), (0,))
+        expect_words(folder, "save.loading:1:kill:rank=0,save.loading:7:kill:rank=1,save.loading:8:kill:rank=2", (0, 1, 2))
+
+
+def test_a_rank_is_begun_again_while_others_load():
+    with Folder() as folder:
+        save_words(folder)
+        for fault in BEFORE_ITS_PART:
+            expect_words(folder, fault + ":kill:rank=2", on_failure="substitute", spares=1)
+            expect_words(folder, fault + ":node:rank=2", (), single_gone(fault), on_failure="substitute", spares=1)
+
+
+def test_a_file_that_is_gone_when_others_load_it_is_an_error_on_all():
+    with Folder() as folder:
+        save_words(folder)
+        with Cluster(LOADERS, [LOADED, "load", folder], on_failure="degrade", options=FAR + ["--restore", folder],
+                     env={"KEEL_FAULT": "segment.made:1:kill:rank=2,segment.made:1:stop:rank=0"}) as job:
+            assert job.until(lambda c: c.stopped(), "rank 0 to stand still")
+            gone = [n for n in os.listdir(folder) if n.endswith(".rank2")]
+            os.unlink(os.path.join(folder, gone[0]))
+            os.kill(job.stopped()[1], signal.SIGCONT)
+            assert job.wait() != 0
+            assert " reads " not in job.stdout(), job.stdout()
+            assert "keel_keep_restore: read %s/%s: No such file" % (folder, gone[0]) in job.stderr(), job.stderr()
+            for rank in 1, 3:
+                assert re.search("^rank %d line [0-9]+: keel_keep_restore" % rank, job.stderr(), re.M), job.stderr()
 
 
 def test_a_save_for_a_rank_that_nobody_runs():

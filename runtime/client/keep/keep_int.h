@@ -32,7 +32,9 @@ struct keep {
     uint64_t saving;         /* version that is committed and being saved, 0: none */
     uint64_t saved_at;       /* number of the collective that has committed it */
     keel_status save_status; /* of its first meeting */
-    bool loading;            /* what was saved is here, and all are to meet */
+    uint64_t loading;        /* number of the meeting of a load that this process has prepared, 0: none */
+    keel_status load_status; /* what it says in it */
+    bool load_filled;        /* ... and whether nothing is left to be filled for the dead; then what all have said */
     struct keep_side side[2];
 };
 
@@ -48,6 +50,8 @@ keel_status keep_meet(struct client *c, uint64_t version, const char *folder);
 keel_status keep_commit_in(struct client *c, uint64_t version, const char *folder);
 /* restore.c: the table of a slot, which is one. call: the name of the public call, for lines. */
 keel_status keep_table_of(struct client *c, const char *call, int rank, int slot, struct keep_table *t);
+/* No rank below this one lives, as far as this process knows. */
+bool keep_is_lowest(const struct client *c);
 /* What all live ranks say of something, the worst, with a line that names a rank. *any: one of them has said done. */
 keel_status keep_agree(struct client *c, const char *call, uint64_t what, keel_status mine, bool done, bool *any);
 #endif

@@ -40,7 +40,8 @@ struct keep_file {
 
 struct keep_root {
     struct keep_slot slot[2];
-    uint64_t loaded; /* number of the collective behind which all have what `keelrun --restore` gave them; 0: none */
+    uint64_t
+        loaded; /* this part has what `keelrun --restore` gave: number of the last meeting about that; 0: not yet */
     struct keep_file file;
     char folder[KEEP_FOLDER]; /* where it is saved to */
 };

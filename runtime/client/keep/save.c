@@ -153,7 +153,7 @@ static keel_status write_own(struct client *c, uint64_t version)
     return status;
 }
 
-static bool is_lowest(const struct client *c)
+bool keep_is_lowest(const struct client *c)
 {
     for (int r = 0; r < c->rank; r++)
         if ((int32_t)(atomic_load_explicit(&page_rank(c->page, r)->where, memory_order_acquire) >> 32) >= 0)
@@ -205,7 +205,7 @@ static keel_status write_manifest(struct client *c, uint64_t version, const char
 static keel_status name_all(struct client *c, uint64_t version, const char *folder)
 {
     struct keep *k = c->keep;
-    bool names = k->save_status == KEEL_OK && is_lowest(c), done = false;
+    bool names = k->save_status == KEEL_OK && keep_is_lowest(c), done = false;
     keel_status status = names ? write_manifest(c, version, folder) : KEEL_OK;
     status = keep_agree(c, here, ~version, status, names && status == KEEL_OK, &done);
     if (status == KEEL_OK && k->save_status == KEEL_OK && !done) {

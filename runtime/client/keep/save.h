@@ -11,7 +11,10 @@
 
 struct client;
 
-enum { SAVE_MEETINGS = 2 }; /* collectives behind that of the commit */
+enum {
+    SAVE_MEETINGS = 2, /* collectives behind that of the commit */
+    LOAD_MEETINGS = 3, /* collectives in which a job begins with what was saved */
+};
 
 /* The meetings that are still to come of the save of the version that all have committed (keep->saved_at); KEEL_OK also
  * where they are over. */
@@ -20,6 +23,7 @@ keel_status keep_save_files(struct client *c, uint64_t version, const char *fold
 size_t keep_segments(const struct client *c, struct keel_segment **out);
 /* The folder that keelrun was told to begin with, or NULL. */
 const char *keep_begins_with(void);
-/* load.c: the contents of what was saved, into this rank's parts and a slot, with its version; then all meet. */
+/* load.c: the contents of what was saved, into this rank's parts and a slot, with its version, and those of ranks that
+ * are dead for good; all meet. */
 keel_status keep_load_files(struct client *c, const char *folder);
 #endif
