@@ -38,10 +38,32 @@ void weigh_fini(struct weigh *w)
 
 /* ---- numbers that do not run over ---- */
 
+/* Product and quotient by hand: no compiler's library is called. */
+static void multiply(uint64_t a, uint64_t b, uint64_t *high, uint64_t *low)
+{
+    uint64_t al = a & UINT32_MAX, ah = a >> 32, bl = b & UINT32_MAX, bh = b >> 32;
+    uint64_t middle = (al * bl >> 32) + (ah * bl & UINT32_MAX) + (al * bh & UINT32_MAX);
+    *low = a * b;
+    *high = ah * bh + (ah * bl >> 32) + (al * bh >> 32) + (middle >> 32);
+}
+
 uint64_t weigh_part(uint64_t a, uint64_t b, uint64_t c)
 {
-    unsigned __int128 n = c ? (unsigned __int128)a * b / c : UINT64_MAX;
-    return n > UINT64_MAX ? UINT64_MAX : (uint64_t)n;
+    uint64_t rest, low, part = 0;
+    multiply(a, b, &rest, &low);
+    if (!rest && c)
+        return low / c;
+    if (rest >= c)
+        return UINT64_MAX;
+    for (int bit = 63; bit >= 0; bit--) {
+        bool over = rest >> 63; /* then it is more than c, without its highest bit, too */
+        rest = rest << 1 | (low >> bit & 1);
+        if (over || rest >= c) {
+            rest -= c;
+            part |= UINT64_C(1) << bit;
+        }
+    }
+    return part;
 }
 
 static uint64_t plus(uint64_t a, uint64_t b)

@@ -218,6 +218,14 @@ static void test_weigh_numbers_stay_at_the_greatest(void **state)
     assert_int_equal(weigh_part(UINT64_MAX, UINT64_MAX, UINT64_MAX), UINT64_MAX);
     assert_int_equal(weigh_part(7, 3, 2), 10);
     assert_int_equal(weigh_part(1, 1, 0), UINT64_MAX);
+    struct rng rng;
+    rng_seed(&rng, 13);
+    for (int i = 0; i < 100000; i++) {
+        uint64_t a = rng_u64(&rng) >> rng_below(&rng, 64), b = rng_u64(&rng) >> rng_below(&rng, 64),
+                 c = 1 + (rng_u64(&rng) >> (1 + rng_below(&rng, 63)));
+        unsigned __int128 part = (unsigned __int128)a * b / c;
+        assert_true(weigh_part(a, b, c) == (part > UINT64_MAX ? UINT64_MAX : (uint64_t)part));
+    }
     open_state(&s, "4x4", "auto", 0);
     set(&s, f, UINT64_MAX);
     const struct auto_decision *d = die(&s, NODE);
