@@ -85,6 +85,8 @@ const struct auto_method *plan_auto(const struct view *v);
 /* Decisions made in this view. */
 int plan_decisions(const struct view *v);
 void plan_figure(struct view *v, const struct view_event *e);
+/* The same, for who keeps a state of its own: a job of so many slots. */
+void plan_take_figure(struct weigh *w, int slots, const struct view_event *e);
 /* All slots are weighed, and those that should stand elsewhere are to move. It waits for nothing: while moves are under
  * way, or a slot has no node, nothing is done. */
 void plan_rebalance(struct view *v, const struct view_event *e);

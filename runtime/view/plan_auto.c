@@ -48,17 +48,14 @@ static void take_pattern(struct weigh_figures *f, const struct view_event *e)
     f->message_bytes = e->d;
 }
 
-void plan_figure(struct view *v, const struct view_event *e)
+void plan_take_figure(struct weigh *w, int slots, const struct view_event *e)
 {
-    if (!plan_auto(v))
-        return;
-    struct weigh *w = &v->sliding->grid.chooser.weigh;
     switch (e->a) {
     case FIGURE_PATTERN:
         take_pattern(&w->figures, e);
         break;
     case FIGURE_SLOT:
-        if (e->b < (uint32_t)v->nodes)
+        if (e->b < (uint32_t)slots)
             w->slot_bytes[e->b] = e->d;
         break;
     case FIGURE_RATE:
@@ -72,12 +69,18 @@ void plan_figure(struct view *v, const struct view_event *e)
     }
 }
 
+void plan_figure(struct view *v, const struct view_event *e)
+{
+    if (plan_auto(v))
+        plan_take_figure(&v->sliding->grid.chooser.weigh, v->nodes, e);
+}
+
 bool plan_is_quiet(const struct view *v)
 {
     return !v->sliding || (!v->sliding->grid.transit.pending && !v->sliding->grid.place.homeless);
 }
 
-static enum plan_rebalanced rebalance(struct view *v)
+static enum plan_rebalanced rebalance(struct view *v, uint32_t seconds)
 {
     struct sliding *s = v->sliding;
     if (!plan_auto(v) || !view_ranks_begin_again(v) || v->stopped)
@@ -86,8 +89,13 @@ static enum plan_rebalanced rebalance(struct view *v)
         return REBALANCE_UNDER_WAY;
     plan_begin_to_weigh(v);
     struct transit *t = &s->grid.transit;
-    if (!auto_rebalance(&s->grid.chooser, &s->grid.place, s->grid.method.moves, &t->plan))
-        return s->grid.chooser.weigh.figures.shape == WEIGH_NOTHING ? REBALANCE_UNKNOWN : REBALANCE_STAYS;
+    struct weigh_figures *f = &s->grid.chooser.weigh.figures;
+    uint64_t horizon_ms = f->horizon_ms;
+    f->horizon_ms = seconds ? (uint64_t)seconds * 1000 : horizon_ms;
+    bool pays = auto_rebalance(&s->grid.chooser, &s->grid.place, s->grid.method.moves, &t->plan);
+    f->horizon_ms = horizon_ms;
+    if (!pays)
+        return f->shape == WEIGH_NOTHING ? REBALANCE_UNKNOWN : REBALANCE_STAYS;
     if (!transit_take(t, &t->plan))
         return REBALANCE_UNDER_WAY;
     v->planned = 0;
@@ -98,10 +106,9 @@ static enum plan_rebalanced rebalance(struct view *v)
 void plan_rebalance(struct view *v, const struct view_event *e)
 {
     struct sliding *s = v->sliding;
-    (void)e; /* of which the node that wants to hear knows */
     if (!s || s->rebalanced.at == v->epoch)
         return; /* who asks in the same view hears the same */
-    s->rebalanced.what = rebalance(v);
+    s->rebalanced.what = rebalance(v, e->b);
     s->rebalanced.at = v->epoch;
 }
 

@@ -165,12 +165,12 @@ enum view_event_type {
     VIEW_NEEDS = 23,      /* a: control.h's CONTROL_NEEDS */
     VIEW_RANK_MOVED = 24, /* a rank, b incarnation: its process has ended, c node of the next one, d view_moved_word */
     VIEW_FIGURE = 25,     /* what `auto` weighs: a enum view_figure, the rest as that says (plan.h) */
-    VIEW_REBALANCE = 26,  /* should slots that live stand elsewhere? a 1 + the node that wants to hear, 0: none; d which
-                             of its questions */
+    VIEW_REBALANCE = 26,  /* should slots that live stand elsewhere? a 1 + the node that wants to hear, 0: none; b
+                             seconds in which it is to pay, 0: the horizon; d which of its questions */
 };
 
-/* a of VIEW_FIGURE. Whatever it says holds until the next one of its kind; of a slot only what is of that slot. One
- * that makes no sense changes nothing, nor does any where the nodes stand on no grid or the method is another one. */
+/* a of VIEW_FIGURE. What it says holds until the next one of its kind; of a slot only what is of that slot. One that
+ * makes no sense changes nothing, nor does any where the nodes stand on no grid or the method is another one. */
 enum view_figure {
     FIGURE_PATTERN, /* b view_pattern_word, c steps in 1000 s, d bytes of a message */
     FIGURE_SLOT,    /* b slot, d its bytes */

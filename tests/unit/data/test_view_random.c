@@ -10,7 +10,11 @@ static struct view_event random_event(const struct view *v, struct rng *rng)
     uint32_t copyset = (uint32_t)rng_below(rng, (uint64_t)v->nodes * CLASSES),
              r = (uint32_t)rng_below(rng, (uint64_t)v->ranks);
     uint64_t generation = v->copyset[copyset].generation;
-    switch (rng_below(rng, 14)) {
+    switch (rng_below(rng, 16)) {
+    case 14:
+        return (struct view_event){VIEW_FIGURE, (uint32_t)rng_below(rng, 5), r, 1, generation};
+    case 15:
+        return (struct view_event){VIEW_REBALANCE, r, 0, 0, generation};
     case 12:
     case 13:
         return (struct view_event){VIEW_RANK_MOVED, r, v->rank[r].incarnation - (rng_below(rng, 4) == 0),
