@@ -209,5 +209,10 @@ int main(int argc, char **argv)
     field_extent(&field, extent);
     if (keel_grid_make(field.dims, extent, &grid) != KEEL_OK || !field_arrange(&field, &grid))
         return cannot("the field cannot be cut into a block for each rank: more cells, or fewer ranks");
+    static const keel_pattern_kind patterns[] = {[STENCIL_5P] = KEEL_PATTERN_5P,
+                                                 [STENCIL_9P] = KEEL_PATTERN_9P,
+                                                 [STENCIL_7P] = KEEL_PATTERN_7P,
+                                                 [STENCIL_27P] = KEEL_PATTERN_27P};
+    must(keel_pattern(patterns[options.stencil], field_largest_halo(&field) * sizeof(double)), "declaring a pattern");
     return run(&options, &field);
 }

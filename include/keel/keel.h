@@ -11,6 +11,7 @@
 #include <keel/message.h>
 #include <keel/move.h>
 #include <keel/mutex.h>
+#include <keel/pattern.h>
 #include <keel/rma.h>
 #include <keel/segment.h>
 #include <keel/shape.h>

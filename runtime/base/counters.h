@@ -43,6 +43,12 @@ enum counter_owner { COUNTER_RANK, COUNTER_AGENT, COUNTER_BOTH };
     C(accumulates_away, COUNT, RANK, "contiguous pieces added by agents, each once")                                   \
     C(accumulates_away_bytes, BYTES, RANK, "and their bytes")                                                          \
     C(atomics_away, COUNT, RANK, "atomic operations by agents, each once")                                             \
+    C(row_bytes, BYTES, RANK,                                                                                          \
+      "moved away or here by way of agents, on a grid of nodes: next slots in its first dimension")                    \
+    C(star_bytes, BYTES, RANK, "the same, next slots in another dimension")                                            \
+    C(box_bytes, BYTES, RANK, "the same, next slots across a corner")                                                  \
+    C(ring_bytes, BYTES, RANK, "the same, the slot with the next number or the one before, where they are not beside") \
+    C(far_bytes, BYTES, RANK, "the same, other slots")                                                                 \
     C(requests, COUNT, RANK, "messages of operations to agents, with those that were sent again")                      \
     C(requests_most, MOST, RANK, "most messages that waited for their answers at once")                                \
     C(retries, COUNT, RANK, "answers of an agent that it is not the right one now")                                    \

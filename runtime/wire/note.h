@@ -66,6 +66,9 @@ enum release { RELEASE_NONE, RELEASE_ASKED, RELEASE_ACCEPTED };
 /* intent_page.moved. COMPLETE: all that it has begun is complete in all copies. */
 enum moved_word { MOVED_NOT, MOVED_COMPLETE, MOVED_IN_DOUBT };
 
+/* intent_page.pattern: to whom a rank sends at each step. The numbers are those of topo/weigh.h. */
+enum note_pattern { PATTERN_NONE, PATTERN_BESIDE, PATTERN_AROUND, PATTERN_NEXT, PATTERN_EVERYBODY };
+
 struct intent_page {
     _Atomic uint32_t open;    /* puts that are not complete: a rank that exits with some is in doubt */
     _Atomic uint32_t doubted; /* times the rank gave up what changes memory and may still come (KEEL_ERR_TIMEOUT) */
@@ -95,6 +98,9 @@ struct intent_page {
     /* Written by the rank's process. Points of its program at which it could have ended since it was released; and the
      * last thing that it does when it ends at one: enum moved_word. */
     _Atomic uint32_t move_points, moved;
+    /* Written by the rank: what it has declared (keel_pattern), bytes first; 0: nothing. */
+    _Atomic uint64_t pattern_bytes;
+    _Atomic uint32_t pattern; /* enum note_pattern */
     /* Written by the rank, each block by one thread at a time; read by the agent whenever somebody asks. */
     struct counter_page counters;
 };

@@ -250,6 +250,7 @@ static int questions(const char *when, int rank, int size, bool list)
         TRY(false, keel_survives, ),
         STATE(keel_resume, &value),
         STATE(keel_move_mode, KEEL_MOVE_ASK),
+        STATE(keel_pattern, KEEL_PATTERN_5P, 8),
         TRY(false, keel_move_pending, ),
         STATE(keel_move, ),
         STATE(keel_event, "moment", 1, NULL),

@@ -1,4 +1,4 @@
-/* The public calls about grids, on the process's instance. */
+/* The public calls about grids and patterns, on the process's instance. */
 #include "runtime/client/api/calls.h"
 #include "runtime/client/job/grid.h"
 #include "runtime/client/job/process.h"
@@ -66,4 +66,20 @@ int call_grid_distance(int a, int b)
 {
     int from = place_of(a), to = place_of(b);
     return from < 0 || to < 0 ? -1 : grid_hops(&process_client.page->grid, from, to);
+}
+
+keel_status call_pattern(keel_pattern_kind kind, uint64_t bytes)
+{
+    static const enum note_pattern of[] = {
+        [KEEL_PATTERN_NONE] = PATTERN_NONE,    [KEEL_PATTERN_5P] = PATTERN_BESIDE,  [KEEL_PATTERN_7P] = PATTERN_BESIDE,
+        [KEEL_PATTERN_9P] = PATTERN_AROUND,    [KEEL_PATTERN_27P] = PATTERN_AROUND, [KEEL_PATTERN_RING] = PATTERN_NEXT,
+        [KEEL_PATTERN_ALL] = PATTERN_EVERYBODY};
+    struct client *c = &process_client;
+    if (!c->ready)
+        return KEEL_ERR_STATE;
+    if (kind < KEEL_PATTERN_NONE || kind > KEEL_PATTERN_ALL)
+        return KEEL_ERR_ARG;
+    atomic_store_explicit(&c->intents->pattern_bytes, bytes, memory_order_relaxed);
+    atomic_store_explicit(&c->intents->pattern, of[kind], memory_order_release);
+    return KEEL_OK;
 }

@@ -18,6 +18,7 @@
 
 #include "runtime/base/fault.h"
 #include "runtime/base/words.h"
+#include "runtime/client/op/direction.h"
 #include "runtime/client/client.h"
 #include "runtime/client/op/handle.h"
 #include "runtime/client/op/op_int.h"
@@ -112,6 +113,14 @@ static void unlink_active(struct op *op)
     op->next = op->prev = NULL;
 }
 
+static void count_direction(const struct op *op, struct counter_block *b)
+{
+    const struct page *page = op->client->page;
+    int here = (int)page_rank(page, op->client->rank)->slot;
+    if (page->grid.dims && op->plan.way != PLAN_PLAIN && op->kind != OP_RMW && here != op->slot)
+        counter_add(b, direction_of(&page->grid, here, op->slot), op->packed ? op->packed->bytes : op->len);
+}
+
 static void count(const struct op *op)
 {
     static const enum counter of[][2] = {[OP_PUT] = {COUNTER_puts_away, COUNTER_puts_here},
@@ -120,6 +129,7 @@ static void count(const struct op *op)
                                          [OP_RMW] = {COUNTER_atomics_away, COUNTER_atomics_here}};
     struct counter_block *b = client_counts(op->client);
     enum counter c = of[op->kind][op->plan.way == PLAN_PLAIN];
+    count_direction(op, b);
     if (op->kind == OP_RMW)
         counter_add(b, c, 1);
     else if (op->packed)
