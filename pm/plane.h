@@ -77,6 +77,8 @@ struct plane_callbacks {
     void (*event)(void *user, const char *json);
     /* plane_verify has come to its end: one JSON object. */
     void (*verified)(void *user, uint64_t id, const char *json);
+    /* plane_rebalance is answered: one JSON object. */
+    void (*rebalanced)(void *user, uint64_t id, const char *json);
     /* What ranks of this node wait for (pm/wire/waits.h) has changed: members of a JSON object but for now_ns, NULL:
      * none waits. since_ns is CLOCK_MONOTONIC. */
     void (*waits)(void *user, const char *members);
@@ -122,6 +124,9 @@ char *plane_counters_json(struct plane *plane);
 void plane_stop_job(struct plane *plane, int code, const char *why);
 /* Compare the copies of all segments (runtime/agent/verify.h); verified follows, with this id. */
 void plane_verify(struct plane *plane, uint64_t id);
+/* Should slots that live stand elsewhere (runtime/agent/weighing.h)? If it pays within so many seconds (0: as many
+ * as the job has run) they move; rebalanced follows, with this id. */
+void plane_rebalance(struct plane *plane, uint64_t id, uint32_t seconds);
 int plane_wake_fd(const struct plane *plane);
 void plane_dispatch(struct plane *plane);
 /* Stops the threads, frees everything. NULL is allowed. */

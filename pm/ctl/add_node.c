@@ -33,7 +33,7 @@ int verb_add_node(const struct job_agents *job, const struct request *r)
         json_t *status = ask_status(job->agents[i].fd);
         if (status && strcmp(text_of(status, "state"), "running") == 0) {
             by = job->agents[i].node;
-            answer = ask_with(job->agents[i].fd, MSG_ADD, text, MSG_ADDED, ADD_MS);
+            answer = ask_about(job->agents[i].fd, MSG_ADD, text, MSG_ADDED, ADD_MS);
         }
         json_decref(status);
     }

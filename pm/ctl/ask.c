@@ -36,29 +36,29 @@ ssize_t ask_receive(struct session *s, int fd, int timeout_ms)
     return n < 0 ? 0 : n;
 }
 
-json_t *ask_for(int fd, uint8_t question, uint8_t wanted, int timeout_ms)
-{
-    return ask_with(fd, question, "", wanted, timeout_ms);
-}
-
-json_t *ask_with(int fd, uint8_t question, const char *words, uint8_t wanted, int timeout_ms)
+json_t *ask_about(int fd, uint8_t question, const char *body, uint8_t wanted, int timeout_ms)
 {
     struct session s;
     struct bytes out = {0};
     json_t *answer = NULL;
     session_init(&s, SESSION_PLAIN, 0, NULL, NULL, &out);
-    if (ask(fd, question, words)) {
+    if (ask(fd, question, body)) {
         uint8_t type;
-        const uint8_t *body;
+        const uint8_t *said;
         size_t len;
         while (!answer && ask_receive(&s, fd, timeout_ms) > 0)
-            while (!answer && session_next(&s, &out, &type, &body, &len))
+            while (!answer && session_next(&s, &out, &type, &said, &len))
                 if (type == wanted)
-                    answer = codec_object(body, len);
+                    answer = codec_object(said, len);
     }
     bytes_free(&out);
     session_fini(&s);
     return answer;
+}
+
+json_t *ask_for(int fd, uint8_t question, uint8_t wanted, int timeout_ms)
+{
+    return ask_about(fd, question, "", wanted, timeout_ms);
 }
 
 json_t *ask_status(int fd)

@@ -12,7 +12,7 @@
 _Noreturn void run_elsewhere(const struct request *r)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-.:_";
-    char self[4096], signal_number[16];
+    char self[4096], signal_number[16], seconds[16];
     char *argv[ARGS_MAX + 10] = {"ssh", (char *)r->host, self};
     int n = 3;
     ssize_t len = readlink("/proc/self/exe", self, sizeof self - 1);
@@ -33,6 +33,11 @@ _Noreturn void run_elsewhere(const struct request *r)
             pm_quit(2, "--position %s is no place of a grid", r->position);
         argv[n++] = "--position";
         argv[n++] = (char *)r->position;
+    }
+    if (r->time_s) {
+        snprintf(seconds, sizeof seconds, "%d", r->time_s);
+        argv[n++] = "--time";
+        argv[n++] = seconds;
     }
     for (int i = 0; i < r->count; i++) {
         if (r->words[i][strspn(r->words[i], plain)])

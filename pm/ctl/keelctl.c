@@ -15,7 +15,7 @@
 __attribute__((visibility("default"))) const char *argp_program_version = "keelctl (Keel) " KEEL_VERSION;
 
 /* Options that some verbs take and others refuse. */
-enum { TAKES_JSON = 1, TAKES_DETECT = 2, TAKES_SIGNAL = 4, TAKES_COUNTERS = 8, TAKES_POSITION = 16 };
+enum { TAKES_JSON = 1, TAKES_DETECT = 2, TAKES_SIGNAL = 4, TAKES_COUNTERS = 8, TAKES_POSITION = 16, TAKES_TIME = 32 };
 
 static const struct verb {
     const char *name, *arguments, *help;
@@ -30,6 +30,7 @@ static const struct verb {
     {"stop", "[JOB]", "end the job (its exit code is 143)", 0, 1, 1, 0, verb_stop},
     {"verify", "[JOB]", "compare the copies of all segments", 0, 1, 1, TAKES_JSON, verb_verify},
     {"add-node", "[JOB] [HOST]", "a new node, on this host or that one", 0, 2, 1, TAKES_POSITION, verb_add_node},
+    {"rebalance", "[JOB]", "move ranks that live, if that pays", 0, 1, 1, TAKES_JSON | TAKES_TIME, verb_rebalance},
     {"kill-node", "JOB NODE", "signal all processes of a node at once", 2, 2, 1, TAKES_SIGNAL, verb_kill_node},
     {"bed", "cut|heal JOB NODE", "netns bed: link of the node down or up", 3, 3, 2, 0, verb_bed},
 };
@@ -116,6 +117,11 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
         r->signal = (int)number;
         r->aimed = true;
         return 0;
+    case 't':
+        if (!number_whole(arg, 1, TIME_MAX_S, &number))
+            pm_quit(2, "--time: %s is not 1 to %d seconds", arg, TIME_MAX_S);
+        r->time_s = (int)number;
+        return 0;
     case ARGP_KEY_ARG:
         if (r->count == ARGS_MAX)
             pm_quit(2, "too many arguments");
@@ -129,12 +135,13 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 static void parse(struct request *r, int argc, char **argv)
 {
     static const struct argp_option options[] = {
-        {"json", 'j', NULL, 0, "list, status, verify: one line of JSON", 0},
+        {"json", 'j', NULL, 0, "list, status, verify, rebalance: one line of JSON", 0},
         {"detect", 'd', NULL, 0, "status: what each node's detector sees, too", 0},
         {"counters", 'c', NULL, 0, "status: what ranks and agents have counted, too", 0},
         {"host", 'H', "HOST", 0, "do it on that host, by ssh", 0},
         {"position", 'p', "X,Y", 0, "add-node: this place of the grid, whose node is dead (default: the first)", 0},
         {"signal", 's', "NUMBER", 0, "kill-node: this signal instead of 9 (19 freezes, 18 thaws)", 0},
+        {"time", 't', "SECONDS", 0, "rebalance: the job will run for so long (default: as long as it has)", 0},
         {0}};
     static const struct argp argp = {options, parse_option, "COMMAND [ARGUMENT...]", doc, NULL, help_text, NULL};
     argp_err_exit_status = 2;
@@ -179,6 +186,7 @@ static const struct verb *find_verb(const struct request *r)
     check_taken(verb, r->counters, TAKES_COUNTERS, "counters");
     check_taken(verb, r->position != NULL, TAKES_POSITION, "position");
     check_taken(verb, r->aimed, TAKES_SIGNAL, "signal");
+    check_taken(verb, r->time_s > 0, TAKES_TIME, "time");
     return verb;
 }
 

@@ -5,11 +5,12 @@
 
 #include "pm/ctl/job_status.h"
 
-enum { ARGS_MAX = 6 };
+enum { ARGS_MAX = 6, TIME_MAX_S = 10000000 };
 
 struct request {
     bool json, detect, counters, aimed; /* aimed: --signal was given */
     int signal;
+    int time_s; /* --time, 0: it was not given */
     const char *host, *position;
     char *words[ARGS_MAX]; /* the verb first */
     int count;
@@ -18,7 +19,8 @@ struct request {
 /* Each takes the agents of the job that it is for (verb_list: of all jobs), and returns the exit code, or ends the
  * program with a line that says what it could not do. */
 typedef int verb_function(const struct job_agents *job, const struct request *r);
-verb_function verb_list, verb_status, verb_attach, verb_stop, verb_verify, verb_add_node, verb_kill_node, verb_bed;
+verb_function verb_list, verb_status, verb_attach, verb_stop, verb_verify, verb_add_node, verb_rebalance;
+verb_function verb_kill_node, verb_bed;
 
 /* Could it be the beginning of a job's id? */
 bool may_be_job(const char *text);

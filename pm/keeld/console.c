@@ -135,6 +135,15 @@ static void move_rank(struct keeld *a, const json_t *m)
         plane_move_rank(a->plane, (int)rank, (int)node);
 }
 
+static void rebalance(struct keeld *a, struct keeld_guest *g, const json_t *m)
+{
+    long long seconds = 0;
+    if (!m || !codec_int(m, "seconds", 0, UINT32_MAX, &seconds))
+        return;
+    g->rebalance = ++a->console.rebalances;
+    plane_rebalance(a->plane, g->rebalance, (uint32_t)seconds);
+}
+
 static void guest_frame(struct pm_conn *c, uint8_t type, const uint8_t *body, size_t len)
 {
     struct keeld_guest *g = c->user;
@@ -152,6 +161,8 @@ static void guest_frame(struct pm_conn *c, uint8_t type, const uint8_t *body, si
     } else if (type == MSG_VERIFY && a->state == KEELD_RUNNING) {
         g->verify = ++a->console.verifies;
         plane_verify(a->plane, g->verify);
+    } else if (type == MSG_REBALANCE && a->state == KEELD_RUNNING) {
+        rebalance(a, g, m);
     } else if (type == MSG_MOVE && a->state == KEELD_RUNNING) {
         move_rank(a, m);
     } else if (type == MSG_ADD && m && g->local) {
@@ -337,6 +348,13 @@ void keeld_console_verified(struct keeld *a, uint64_t id, const char *json)
     for (struct keeld_guest *g = a->console.guests; g; g = g->next)
         if (g->verify == id)
             conn_send(g->conn, MSG_VERIFIED, json, strlen(json));
+}
+
+void keeld_console_rebalanced(struct keeld *a, uint64_t id, const char *json)
+{
+    for (struct keeld_guest *g = a->console.guests; g; g = g->next)
+        if (g->rebalance == id)
+            conn_send(g->conn, MSG_REBALANCED, json, strlen(json));
 }
 
 void keeld_console_over(struct keeld *a)

@@ -13,12 +13,13 @@ struct keeld_guest {
     struct keeld *agent;
     struct keeld_guest *next;
     struct pm_conn *conn;
-    int node;        /* of an agent, -1 otherwise */
-    bool attached;   /* keelctl attach */
-    uint64_t verify; /* the audit that it waits for, 0: none */
-    bool local;      /* keelctl: the kernel says that it is of this machine, and of the job's user */
-    bool known;      /* has proved itself: it belongs to the job */
-    bool added;      /* is no member yet: adding.c */
+    int node;           /* of an agent, -1 otherwise */
+    bool attached;      /* keelctl attach */
+    uint64_t verify;    /* the audit that it waits for, 0: none */
+    uint64_t rebalance; /* and the answer about moves */
+    bool local;         /* keelctl: the kernel says that it is of this machine, and of the job's user */
+    bool known;         /* has proved itself: it belongs to the job */
+    bool added;         /* is no member yet: adding.c */
 };
 
 struct keeld_console {
@@ -29,6 +30,7 @@ struct keeld_console {
     struct keeld_guest *guests;
     int guest_count;
     uint64_t verifies; /* audits asked for */
+    uint64_t rebalances;
 };
 
 void keeld_console_open(struct keeld *a);   /* keelctl finds this node; else a line says so */
@@ -38,5 +40,6 @@ void keeld_console_over(struct keeld *a);
 void keeld_console_verified(struct keeld *a, uint64_t id, const char *json);
 /* Hangs up. */
 void keeld_console_drop(struct keeld_guest *g);
+void keeld_console_rebalanced(struct keeld *a, uint64_t id, const char *json);
 void keeld_console_close(struct keeld *a);
 #endif

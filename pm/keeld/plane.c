@@ -132,6 +132,11 @@ static void plane_verified(void *user, uint64_t id, const char *json)
     keeld_console_verified(user, id, json);
 }
 
+static void plane_rebalanced(void *user, uint64_t id, const char *json)
+{
+    keeld_console_rebalanced(user, id, json);
+}
+
 static void plane_waits(void *user, const char *members)
 {
     keeld_waits_changed(user, members);
@@ -199,6 +204,7 @@ bool keeld_plane_open(struct keeld *a, struct plane_blob *blob)
                                         .fatal = plane_fatal,
                                         .event = plane_event,
                                         .verified = plane_verified,
+                                        .rebalanced = plane_rebalanced,
                                         .waits = plane_waits};
     if (!find_rails(a, &hosts, &config))
         return false;

@@ -209,10 +209,21 @@ void job_hear(struct job *j, int node, uint8_t type, const json_t *m)
         on_over(j, node, m);
 }
 
+static void on_auto(struct job *j, const json_t *m)
+{
+    long long slot, moves;
+    const char *chose = json_string_value(json_object_get(m, "chose")),
+               *why = json_string_value(json_object_get(m, "why")),
+               *prices = json_string_value(json_object_get(m, "prices_s"));
+    if (codec_int(m, "slot", -1, j->options->job.nodes - 1, &slot) && codec_int(m, "moves", 0, INT32_MAX, &moves) &&
+        chose && why && prices)
+        news_auto(&j->news, (int)slot, chose, (int)moves, why, prices);
+}
+
 /* A line of nodes and times: looked into only if it may be one of these. */
 void job_hear_event(struct job *j, int node, const char *line, size_t len)
 {
-    static const char *const told[] = {"\"patience\"", "\"cleared\"", "\"cut_off\"", "\"late\""};
+    static const char *const told[] = {"\"patience\"", "\"cleared\"", "\"cut_off\"", "\"late\"", "\"auto\""};
     bool any = false;
     for (size_t i = 0; i < sizeof told / sizeof *told; i++)
         any = any || memmem(line, len, told[i], strlen(told[i]));
@@ -229,6 +240,8 @@ void job_hear_event(struct job *j, int node, const char *line, size_t len)
         job_waits_answers(j, of);
     else if (event && strcmp(event, "cut_off") == 0)
         news_cut_off(&j->news, node, ms);
+    else if (event && strcmp(event, "auto") == 0)
+        on_auto(j, m);
     else if (event && strcmp(event, "late") == 0 && j->options->job.silence_ms < SILENCE_DEFAULT_MS)
         news_late(&j->news, node, json_is_number(by) ? json_number_value(by) : 0, j->options->job.silence_ms);
     json_decref(m);

@@ -243,6 +243,24 @@ void news_cut_off(struct news *n, int node, double limit_ms)
     say_waits(n, line);
 }
 
+void news_auto(struct news *n, int slot, const char *chose, int moves, const char *why, const char *prices)
+{
+    struct line l = {.len = 0};
+    if (slot < 0 && moves == 0)
+        return; /* it was looked at, and nothing pays */
+    if (slot >= 0)
+        add(&l, "auto: slot %d goes by %s, %d move%s", slot, chose, moves, moves == 1 ? "" : "s");
+    else
+        add(&l,
+            moves == 1 ? "auto: %d slot that lives goes elsewhere, as by %s"
+                       : "auto: %d slots that live go elsewhere, as by %s",
+            moves, chose);
+    add(&l, ": %s", why);
+    if (prices[0])
+        add(&l, " (seconds: %s)", prices);
+    n->say(n->user, l.text);
+}
+
 void news_view(struct news *n, uint64_t epoch, const int *rank_node, const bool *alive, uint64_t now_ns)
 {
     if (epoch <= n->epoch)

@@ -65,6 +65,9 @@ void news_returned(struct news *n, int was, int node, uint64_t dead_ms);
 void news_added(struct news *n, int node);
 /* The node hears too few of the others, and ends after that time if that stays so. */
 void news_cut_off(struct news *n, int node, double limit_ms);
+/* Of the method auto: what it has chosen for the slot that lost its node, or (-1) for all; moves: slots
+ * that go; why: a reason of few words; prices: of each candidate. */
+void news_auto(struct news *n, int slot, const char *chose, int moves, const char *why, const char *prices);
 /* The job is over. */
 void news_over(struct news *n, int code);
 /* "node 2 (n5)" */

@@ -69,10 +69,14 @@ enum message {
     MSG_VERIFY = 67,     /* answered by MSG_VERIFIED: compare the copies of all segments, on all nodes */
     MSG_ADD = 70,        /* json: host, position, both may be left out: start a new node; answered by MSG_ADDED */
     MSG_MOVE = 69, /* json: rank, node: a rank of this node is to go on there. For tests: keelctl has no verb for it */
+    /* json: seconds (0: as long as the job has run); answered by MSG_REBALANCED: should ranks that live move? then they
+     * do */
+    MSG_REBALANCE = 72,
     /* agent -> keelctl */
-    MSG_STATUS = 66,   /* json */
-    MSG_ADDED = 71,    /* json: node, place (not without a grid): it is a member; or code, why */
-    MSG_VERIFIED = 68, /* json: result (equal, differs, busy), and where; keelctl(1) */
+    MSG_STATUS = 66,     /* json */
+    MSG_ADDED = 71,      /* json: node, place (not without a grid): it is a member; or code, why */
+    MSG_VERIFIED = 68,   /* json: result (equal, differs, busy), and where; keelctl(1) */
+    MSG_REBALANCED = 73, /* json: result (moves, stays, unknown, under_way, not_auto), and why; keelctl(1) */
 };
 
 enum {

@@ -283,6 +283,7 @@ bool agent_step(struct agent *a)
     peers_tick(&a->peers, a->now);
     recover_try_answer(a);
     ranks_slide(a);
+    weighing_step(a);
     say_who_is_waited_for(a);
     return busy;
 }
@@ -292,7 +293,9 @@ uint64_t agent_deadline(const struct agent *a)
     if (a->broken)
         return UINT64_MAX;
     uint64_t p = peers_deadline(&a->peers), s = strong_deadline(a), v = verify_deadline(a);
+    uint64_t w = weighing_deadline(a);
     s = s < v ? s : v;
+    s = s < w ? s : w;
     if (waits_for_others(a) && a->acks_at < s)
         s = a->acks_at;
     return p < s ? p : s;
@@ -430,6 +433,7 @@ keel_status agent_init(struct agent *a, const struct agent_config *config)
     if (status != KEEL_OK)
         return status;
     first_page(a, config);
+    weighing_init(a);
     return KEEL_OK;
 }
 

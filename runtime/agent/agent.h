@@ -9,6 +9,7 @@
  *   recover       what happens at a view change: fence, apply, show
  *   repair        making the copies of a copyset equal again, and filling new ones
  *   ranks         this node's ranks: joining, barriers, what they leave behind
+ *   weighing      what a choice between moving and colliding knows, and what is told of it
  *   health        what ranks may know of nodes, links and each other's processes */
 #ifndef KEEL_AGENT_AGENT_H
 #define KEEL_AGENT_AGENT_H
@@ -27,6 +28,7 @@
 #include "runtime/agent/store.h"
 #include "runtime/agent/strong.h"
 #include "runtime/agent/verify.h"
+#include "runtime/agent/weighing.h"
 #include "runtime/base/json.h"
 #include "runtime/wire/control.h"
 #include "runtime/wire/note.h"
@@ -53,9 +55,10 @@ struct proc {
     int id;           /* the owner's, unique and never reused */
     struct life life; /* LIFE_NONE: standby */
     bool exited;
-    bool released;               /* it is to end so that the rank's next life begins elsewhere: */
-    int moves_to;                /* on that node, */
-    uint32_t move_order;         /* by that number of a plan, */
+    bool released;       /* it is to end so that the rank's next life begins elsewhere: */
+    int moves_to;        /* on that node, */
+    uint32_t move_order; /* by that number of a plan, */
+    uint64_t released_at;
     bool by_plan;                /* which is the view's, and may be another one by the next view */
     bool told_stopped;           /* all nodes are told that it is stopped */
     struct conn *conn;           /* its shared-memory connection */
@@ -120,6 +123,8 @@ struct agent_ops {
     void (*failed)(void *user);
     /* An audit (agent/verify.h) has ended: JSON members, result first. */
     void (*verified)(void *user, uint64_t id, const char *members);
+    /* weighing_ask is answered: JSON members, result first. NULL: nobody asks. */
+    void (*rebalanced)(void *user, uint64_t id, const char *members);
     /* What the node's death would cost, from now on. NULL: nobody wants to know. */
     void (*stake)(void *user, int node, enum view_stake stake);
 };
@@ -160,6 +165,7 @@ struct agent {
     struct repairs repairs;
     struct ranks ranks;
     struct segment_book segments;
+    struct weighing weighing;
     uint64_t now;                /* of this round of the owner's loop */
     uint64_t acks_at;            /* when to say next for which nodes operations wait */
     struct counter_block counts; /* of the thread that owns this agent */

@@ -119,8 +119,18 @@ void ranks_ended_job(struct agent *a, struct proc *proc, int code)
     a->ops.submit(a->ops.user, &stop);
 }
 
+/* How long it took from the question to the view in which the rank is elsewhere. */
+static void look_at_move(struct agent *a, const struct proc *proc)
+{
+    int rank = proc->life.rank;
+    if (rank >= 0 && proc->released && a->view.rank[rank].moved.epoch == a->view.epoch &&
+        a->view.rank[rank].moved.from == a->self)
+        weighing_left(a, a->now - proc->released_at);
+}
+
 void ranks_free(struct agent *a, struct proc *proc)
 {
+    look_at_move(a, proc);
     struct proc **link = &a->ranks.procs;
     while (*link != proc)
         link = &(*link)->next;

@@ -28,6 +28,7 @@ bool ranks_release(struct agent *a, struct life life, int to, uint32_t order)
         proc->exited || proc->released || !proc->intents)
         return false;
     proc->released = true;
+    proc->released_at = a->now;
     proc->moves_to = to;
     proc->move_order = order;
     atomic_store(&proc->intents->released, RELEASE_ASKED);

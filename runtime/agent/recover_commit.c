@@ -176,6 +176,11 @@ static void stakes(struct agent *a, struct commit *c)
     health_stakes(a);
 }
 
+static void choices(struct agent *a, struct commit *c)
+{
+    weighing_committed(a, c->events, c->n);
+}
+
 static void say_copysets(struct agent *a, struct commit *c)
 {
     tell_copysets(a, c->before);
@@ -229,6 +234,7 @@ const struct commit_step commit_steps[] = {
     {"say_changes", say_changes, "after let_enter: telling is late rather than that ranks wait for it"},
     {"wake", wake, "after show: who is woken reads of the death"},
     {"stakes", stakes, "after apply, and segments, which may add a class"},
+    {"choices", choices, "after say_changes: first who died, then what was chosen for it"},
     {"say_copysets", say_copysets, "after say_changes: the line of the view comes before what follows from it"},
     {"say_redundancy", say_redundancy, "after say_copysets: first each copyset that is whole again, then that all are"},
 };

@@ -170,6 +170,13 @@ void fill_around(struct agent *a, int copyset, const struct msg_patch *m, const 
     }
 }
 
+static void fill_is_here(struct agent *a, struct fill *f)
+{
+    if (!f->here)
+        weighing_filled(a, f->bytes, a->now - f->started_at);
+    f->here = true;
+}
+
 void fill_receive_here(struct agent *a, int from, const struct wire *w)
 {
     struct msg_snap snap;
@@ -178,7 +185,7 @@ void fill_receive_here(struct agent *a, int from, const struct wire *w)
     for (int i = 1; copyset >= 0 && i < COPIES_MAX && repair_is_primary(a, &a->view.copyset[copyset]); i++) {
         struct fill *f = &a->repairs.of[copyset].fill[i];
         if (f->node == from && f->placed == snap.placed)
-            f->here = true;
+            fill_is_here(a, f);
     }
 }
 

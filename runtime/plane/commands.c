@@ -238,6 +238,9 @@ static void run_command(struct plane *p, const struct command *c)
     case COMMAND_VERIFY:
         verify_start(a, c->value);
         break;
+    case COMMAND_REBALANCE:
+        weighing_ask(a, c->value, (uint32_t)c->epoch);
+        break;
     case COMMAND_QUIT:
         p->quit = true;
         break;

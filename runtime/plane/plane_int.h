@@ -55,6 +55,7 @@ enum command_type {
     COMMAND_HALT,
     COMMAND_REPORT,
     COMMAND_VERIFY,
+    COMMAND_REBALANCE,
     COMMAND_MEET,
     COMMAND_QUIT,
 };
@@ -93,6 +94,7 @@ enum upcall_type {
     UPCALL_PLAIN_DEATH,
     UPCALL_HIDDEN_DEATH,
     UPCALL_VERIFIED,
+    UPCALL_REBALANCED,
     UPCALL_WAITS,
 };
 

@@ -78,6 +78,12 @@ void plane_verify(struct plane *p, uint64_t id)
     queue_command(p, &c);
 }
 
+void plane_rebalance(struct plane *p, uint64_t id, uint32_t seconds)
+{
+    struct command c = {.type = COMMAND_REBALANCE, .value = id, .epoch = seconds};
+    queue_command(p, &c);
+}
+
 /* The helper thread's callbacks. */
 
 static void copy_events(struct command *c, const struct view_event *events, int n)
@@ -187,6 +193,9 @@ static void upcall_run(struct plane *p, const struct upcall *u)
         break;
     case UPCALL_VERIFIED:
         cb->verified(cb->user, u->epoch, u->text);
+        break;
+    case UPCALL_REBALANCED:
+        cb->rebalanced(cb->user, u->epoch, u->text);
         break;
     case UPCALL_WAITS:
         cb->waits(cb->user, u->text);

@@ -112,10 +112,10 @@ static void event(void *user, const char *name, const char *members)
     queue_event(user, name, members);
 }
 
-static void verified(void *user, uint64_t id, const char *members)
+static void tell_answer(void *user, enum upcall_type type, uint64_t id, const char *members)
 {
     enum { TEXT_MAX = 640 };
-    struct upcall *u = queue_upcall_new(user, UPCALL_VERIFIED);
+    struct upcall *u = queue_upcall_new(user, type);
     if (!u || !(u->text = malloc(TEXT_MAX))) {
         free(u);
         return;
@@ -123,6 +123,16 @@ static void verified(void *user, uint64_t id, const char *members)
     u->epoch = id;
     snprintf(u->text, TEXT_MAX, "{%s}", members);
     queue_upcall(user, u);
+}
+
+static void verified(void *user, uint64_t id, const char *members)
+{
+    tell_answer(user, UPCALL_VERIFIED, id, members);
+}
+
+static void rebalanced(void *user, uint64_t id, const char *members)
+{
+    tell_answer(user, UPCALL_REBALANCED, id, members);
 }
 
 static keel_status fill(void *user, void *base, int64_t handle, size_t offset, const void *from, size_t bytes)
@@ -168,7 +178,8 @@ static keel_status make_agent(struct plane *p, const struct grid_rule *grid)
                                      .forgotten = procs_forgotten,
                                      .look_at = procs_look_at,
                                      .failed = procs_failed,
-                                     .verified = verified},
+                                     .verified = verified,
+                                     .rebalanced = rebalanced},
                              .self = config->node,
                              .nodes = config->settings->nodes,
                              .spares = config->settings->spares,

@@ -1,5 +1,7 @@
-/* placed STEPS: ranks on a grid of nodes count to STEPS in their parts of a segment with shadows, a step every ten
- * milliseconds. Each says where it begins, and in the end where all are, as keel/grid.h has it. */
+/* placed STEPS [KIND BYTES]: ranks on a grid of nodes count to STEPS in their parts of a segment with shadows, a step
+ * every ten milliseconds. They declare a pattern, if one is given: KIND is a number of keel_pattern_kind; with 0 they
+ * declare nothing and put BYTES to the neighbours in both directions at each step. Each says where it begins, and in
+ * the end where all are, as keel/grid.h has it. */
 #include <keel/keel.h>
 
 #include <stdint.h>
@@ -22,6 +24,18 @@ static const char *place_text(int rank, char *out, size_t size)
     return out;
 }
 
+/* To each neighbour into its place for what comes: nobody reads it. */
+static void send_to_neighbours(keel_segment *s, const keel_grid *grid, const char *bytes, size_t len)
+{
+    for (int side = 0; side < 4 && len; side++) {
+        int step[KEEL_GRID_DIMS_MAX] = {0}, to;
+        step[side / 2] = side % 2 ? 1 : -1;
+        CHECK(keel_grid_neighbour(grid, keel_rank(), step, false, &to));
+        if (to >= 0)
+            CHECK(keel_put(s, to, sizeof(int64_t), bytes, len));
+    }
+}
+
 int main(int argc, char **argv)
 {
     const int64_t steps = argc > 1 ? atoi(argv[1]) : 100;
@@ -32,7 +46,13 @@ int main(int argc, char **argv)
     int coords[KEEL_GRID_DIMS_MAX];
     CHECK(keel_init());
     const int me = keel_rank();
-    CHECK(keel_segment_alloc(sizeof at, KEEL_REDUNDANCY_SHADOW, &s));
+    EXPECT(keel_pattern((keel_pattern_kind)(KEEL_PATTERN_ALL + 1), 8) == KEEL_ERR_ARG);
+    if (argc > 3)
+        CHECK(keel_pattern((keel_pattern_kind)atoi(argv[2]), strtoull(argv[3], NULL, 10)));
+    const size_t len = argc > 3 && atoi(argv[2]) == 0 ? strtoull(argv[3], NULL, 10) : 0;
+    char *bytes = calloc(1, len + 1);
+    EXPECT(bytes != NULL);
+    CHECK(keel_segment_alloc(sizeof at + len, KEEL_REDUNDANCY_SHADOW, &s));
     CHECK(keel_get(s, me, 0, &at, sizeof at));
     CHECK(keel_grid_make(2, NULL, &grid));
     CHECK(keel_grid_coords(&grid, me, coords));
@@ -44,6 +64,7 @@ int main(int argc, char **argv)
         usleep(STEP_US);
         at++;
         CHECK(keel_put(s, me, 0, &at, sizeof at));
+        send_to_neighbours(s, &grid, bytes, len);
         (void)keel_move(); /* where the rank is to go elsewhere this process ends here */
     }
     CHECK(keel_barrier());
@@ -53,6 +74,7 @@ int main(int argc, char **argv)
         printf("rank %d ends at %s, %d from rank 0\n", r, place_text(r, text, sizeof text), keel_grid_distance(0, r));
     }
     fflush(stdout);
+    free(bytes);
     CHECK(keel_barrier());
     return keel_finalize() != KEEL_OK;
 }

@@ -158,6 +158,26 @@ static void move(void *arg, uint64_t order)
     node_command(r->node, &c);
 }
 
+/* A node has measured something, or somebody asks it whether ranks should move. */
+static void weigh(void *arg, uint64_t unused)
+{
+    struct world *w = arg;
+    struct sched *s = &w->sched;
+    struct node *n = &w->node[some_node(w)];
+    (void)unused;
+    struct command c = {.type = COMMAND_WEIGH, .code = (int)sched_below(s, 5)};
+    c.value = UINT64_MAX >> (1 + sched_below(s, 62));
+    c.event[0] = (struct view_event){.type = VIEW_FIGURE,
+                                     .a = sched_below(s, 3) ? FIGURE_PATTERN : FIGURE_SLOT,
+                                     .b = view_pattern_word((uint32_t)sched_below(s, 6), true, 1000),
+                                     .c = 1000,
+                                     .d = c.value};
+    if (c.event[0].a == FIGURE_SLOT)
+        c.event[0].b = (uint32_t)sched_below(s, (uint64_t)w->setup.nodes + 1);
+    if (!w->healing && !n->halted && !n->over && !n->dead)
+        node_command(n, &c);
+}
+
 struct false_doubt {
     struct world *w;
     int node, about;
@@ -201,6 +221,8 @@ void disasters_plan(struct world *w)
         sched_at(s, sched_below(s, 30 * MS), stick, w, 0);
     for (int i = 0; i < w->setup.moves; i++)
         sched_at(s, sched_below(s, sched_below(s, 2) ? 5 * MS : 60 * MS), move, w, (uint64_t)i);
+    for (int i = 0; i < w->setup.weighings; i++)
+        sched_at(s, sched_below(s, sched_below(s, 2) ? 10 * MS : 100 * MS), weigh, w, 0);
     uint64_t at = sched_below(s, 3 * MS);
     for (int i = 0; i < w->setup.disasters; i++) {
         sched_at(s, at, strike, w, 0);

@@ -289,6 +289,16 @@ static void run_command(struct node *n, const struct command *c)
     case COMMAND_MOVE:
         n->w->moves += ranks_release(a, life_of(c->rank, c->incarnation), c->node, c->order);
         break;
+    case COMMAND_WEIGH:
+        if (c->code == 0)
+            weighing_filled(a, 1 << 30, c->value);
+        else if (c->code == 1)
+            weighing_left(a, c->value);
+        else if (c->code == 2)
+            weighing_ask(a, 0, 0);
+        else
+            a->ops.submit(a->ops.user, &c->event[0]);
+        break;
     case COMMAND_CONTROL:
         if (proc && proc->life.rank >= 0 && !proc->exited)
             ranks_control(a, proc, &c->control);

@@ -514,6 +514,24 @@ static void keeps(struct setup *s, struct rng *rng)
     }
 }
 
+/* The same with the method auto: agents say what they have measured, each something else, and ask whether slots that
+ * live should move, at any moment; and die as they do. */
+static void weighings(struct setup *s, struct rng *rng)
+{
+    slides(s, rng);
+    s->grid.method = "auto";
+    s->weighings = 1 + (int)rng_below(rng, rng_below(rng, 2) ? 6 : 40);
+    s->disasters = (int)rng_below(rng, 5);
+    for (int n = (int)rng_below(rng, 3); n > 0 && s->aims < AIMS_MAX; n--) {
+        static const char *const at[] = {"weighing.said", "weighing.asked"};
+        struct aim *a = &s->aim[s->aims++];
+        *a = (struct aim){.node = -1, .rank = -1, .nth = 1 + (unsigned)rng_below(rng, 6)};
+        snprintf(a->point, sizeof a->point, "%s", at[rng_below(rng, 2)]);
+        a->action = rng_below(rng, 2) ? AIM_NODE : (enum aim_action)rng_below(rng, AIM_STALL + 1);
+        a->ns = rng_below(rng, 5 * MS);
+    }
+}
+
 /* One allocation fails, in a rank or in an agent; nothing else goes wrong. */
 static void no_memory(struct setup *s, struct rng *rng)
 {
@@ -627,6 +645,7 @@ const struct scenario scenario[] = {
     {"asleep", "answers stay where they are, though who owes them lives: they are asked for again", asleep},
     {"moves", "ranks that live move to other nodes, one by one, and ranks and nodes die", moves},
     {"slides", "nodes on a grid die, lines of ranks that live move by one node, and more die while they do", slides},
+    {"weighings", "the same by auto, whose figures agents say, and who is asked to move ranks that live", weighings},
     {"grids", "the same on grids of 16 nodes, some of them dead at the start, by methods that look at the load too",
      grids},
     {"keeps", "ranks commit kept memory and go back to it, and die, freeze or move at each step of that", keeps},

@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "tests/sim/data/model.h"
 
@@ -53,6 +54,8 @@ bool slides_init(struct world *w)
     for (int32_t g = 0; g < rule.grid.nodes; g++)
         if (s->node_at[g] >= 0)
             s->at[s->node_at[g]] = g;
+    s->grid.chooser.weigh.figures.link_rate = PLAN_RATE;
+    s->grid.chooser.weigh.figures.begin_us = PLAN_BEGIN_US;
     return true;
 }
 
@@ -107,6 +110,25 @@ static int wanted(const struct slides *s, int slot)
     return s->grid.place.slot_at[place] == slot ? s->node_at[place] : -1;
 }
 
+/* The library is told of figures and questions, in the order of the view's events. Where copies are the view alone
+ * knows. */
+static void follow_weighing(struct slides *s, const struct view *v, const struct command *c)
+{
+    bool asked = false;
+    for (int i = 0; i < c->n && s->grid.chooses; i++) {
+        const struct view_event *e = &c->event[i];
+        struct weigh *w = &s->grid.chooser.weigh;
+        if (e->type == VIEW_FIGURE)
+            plan_take_figure(w, v->nodes, e);
+        if (e->type != VIEW_REBALANCE || asked)
+            continue;
+        asked = true;
+        if (!s->grid.transit.pending && !s->grid.place.homeless && !v->stopped &&
+            auto_rebalance(&s->grid.chooser, &s->grid.place, s->grid.method.moves, &s->grid.transit.plan))
+            (void)transit_take(&s->grid.transit, &s->grid.transit.plan);
+    }
+}
+
 void slides_committed(struct world *w, const struct command *c)
 {
     const struct view *v = &w->model->view;
@@ -124,8 +146,12 @@ void slides_committed(struct world *w, const struct command *c)
         if (first)
             dead[ndead++] = s->at[node];
     }
+    if (plan_auto(v))
+        memcpy(s->grid.chooser.weigh.made_from, plan_auto(v)->weigh.made_from,
+               (size_t)v->nodes * sizeof *s->grid.chooser.weigh.made_from);
     if (ndead || nback)
         (void)transit_change(&s->grid.transit, &s->grid.method, dead, ndead, back, nback);
+    follow_weighing(s, v, c);
     follow(s, v);
     if (plan_digest(v) != transit_digest(&s->grid.transit))
         world_fail(w, "epoch %llu: the plan of the view is not the library's", (unsigned long long)v->epoch);

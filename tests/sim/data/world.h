@@ -22,7 +22,8 @@ struct program;
 enum command_type {
     COMMAND_STARTED,
     COMMAND_EXITED,
-    COMMAND_MOVE, /* the node's rank to node */
+    COMMAND_MOVE,  /* the node's rank to node */
+    COMMAND_WEIGH, /* this node has measured value, or its user asks (agent/weighing.h); kind of it in code */
     COMMAND_CONTROL,
     COMMAND_PREPARE,
     COMMAND_COMMIT,
@@ -176,6 +177,7 @@ struct setup {
     int actions;                              /* per round and rank */
     int disasters;                            /* random ones */
     int moves;                                /* of ranks that live to nodes that live */
+    int weighings;                            /* figures that agents say, and questions whether ranks should move */
     int sticks;                               /* answers that stay where they are, though who owes them lives */
     double yield;                             /* at a fault point */
     uint64_t fail_at;   /* the n-th allocation of fail_rank's process, or of fail_node's agent, fails; 0: none does */

@@ -164,7 +164,8 @@ static void open_node(int i, enum view_policy policy)
     struct agent_config config = {
         .ops = {n,          on_submit,      on_check,       on_refused,     on_broken,       on_prepared, on_fatal,
                 on_event,   on_memory_make, on_memory_free, on_memory_fill, on_memory_empty, on_answer,   on_assign,
-                on_release, on_stay,        on_forgotten,   on_look_at,     on_failed,       on_verified, NULL},
+                on_release, on_stay,        on_forgotten,   on_look_at,     on_failed,       on_verified, NULL,
+                NULL},
         .self = i,
         .nodes = w.nodes,
         .spares = w.spares,

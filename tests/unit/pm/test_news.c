@@ -285,6 +285,21 @@ static void test_news_sets_that_are_retired_are_told_once(void **state)
     news_fini(&n);
 }
 
+static void test_news_what_auto_chose_is_told_with_its_prices(void **state)
+{
+    (void)state;
+    struct news n = started(NULL);
+    news_auto(&n, 2, "1D", 3, "least time", "0D 0.1+2, 1D 0.4+0");
+    news_auto(&n, 1, "balance", 1, "nobody knows", "");
+    news_auto(&n, -1, "stay", 0, "asked", "stay 0+0.1");
+    news_auto(&n, -1, "hybrid(all)", 2, "asked", "stay 0+9, hybrid(all) 0.3+0");
+    assert_string_equal(told, "auto: slot 2 goes by 1D, 3 moves: least time (seconds: 0D 0.1+2, 1D 0.4+0)\n"
+                              "auto: slot 1 goes by balance, 1 move: nobody knows\n"
+                              "auto: 2 slots that live go elsewhere, as by hybrid(all): asked (seconds: stay 0+9, "
+                              "hybrid(all) 0.3+0)\n");
+    news_fini(&n);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -304,6 +319,7 @@ int main(void)
         cmocka_unit_test(test_news_rank_is_killed_and_moved),
         cmocka_unit_test(test_news_node_dies_whose_ranks_have_ended),
         cmocka_unit_test(test_news_numbers_out_of_range_are_left_alone),
+        cmocka_unit_test(test_news_what_auto_chose_is_told_with_its_prices),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

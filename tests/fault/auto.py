@@ -1,0 +1,137 @@
+"""The method auto: when a node of a 4x4 grid dies it weighs moving against colliding, by what the program has declared;
+keelctl rebalance moves ranks that live when that pays, and keel-stencil has the same bits."""
+import json
+import os
+import signal
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+from keeltest import KEELCTL, Job, main, run, wait_for
+
+PLACED = os.environ.get("KEEL_PLACED", "build/tests/fault/placed")
+STENCIL = os.environ.get("KEEL_STENCIL", "build/apps/stencil/keel-stencil")
+FIVE_POINTS, RING, NOBODY = "1", "5", "0"
+GRID = ["-n", "9", "--grid", "4x4", "--substitution", "auto", "--on-failure", "substitute"]
+MIDDLE = 5  # its place; slot 4
+
+
+def kill_place(job, place):
+    node = job.events("started")[0]["grid"]["place"].index(place)
+    for e in job.events():
+        if e["node"] == node and e["event"] in ("start", "rank_start"):
+            try:
+                os.kill(e["pid"], signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+
+
+def said(job, by, pattern):
+    """The last figures, once they are these."""
+    wait_for(lambda: any(e["by"] == by and e["pattern"] == pattern for e in job.events("figures")), "figures of %s by %s" % (pattern, by))
+    return job.events("figures")[-1]
+
+
+def choices(job, slot):
+    """One of each view: the speaker says it, and a death may make another one the speaker."""
+    return sorted({e["epoch"]: e for e in job.events("auto") if e["slot"] == slot}.values(), key=lambda e: e["epoch"])
+
+
+def restored(job, n=1):
+    wait_for(lambda: len({e["epoch"] for e in job.events("redundancy_restored")}) >= n, "all copies to be there")
+
+
+def choice_for(kind, bytes_, pattern):
+    with Job(GRID + [PLACED, "600", kind, str(bytes_)]) as job:
+        figures = said(job, "declared", pattern)
+        assert figures["message_bytes"] == bytes_ and figures["slot_bytes"] > 0, figures
+        kill_place(job, MIDDLE)
+        wait_for(lambda: choices(job, 4), "a choice for slot 4")
+        choice = choices(job, 4)[0]
+        assert job.wait() == 0, job.stderr()
+        moved = {e["moved_rank"] for e in job.events("view") if "moved_rank" in e}
+        assert len(moved) == choice["moves"] - 1, (choice, moved)
+        assert "auto: slot 4 goes by %s, %d move" % (choice["chose"], choice["moves"]) in job.stderr(), job.stderr()
+        assert choice["chose"] in choice["prices_s"] and "0D" in choice["prices_s"], choice
+        return choice
+
+
+def test_the_declared_bytes_decide_who_moves():
+    little, much = choice_for(FIVE_POINTS, 8, "star"), choice_for(FIVE_POINTS, 1 << 30, "star")
+    assert little["moves"] == 1, little
+    assert much["moves"] > 1, much
+
+
+def test_the_declared_pattern_decides_who_moves():
+    """A gigabyte to the next rank alone: what meets on a link is less than with all neighbours, and prices say so."""
+    def lost(choice):
+        return {p.split()[0]: float(p.split("+", 1)[1]) for p in choice["prices_s"].split(", ")}
+    star, ring = choice_for(FIVE_POINTS, 100 << 20, "star"), choice_for(RING, 100 << 20, "ring")
+    assert lost(ring)["0D"] < lost(star)["0D"], (star, ring)
+
+
+def test_what_is_not_declared_is_counted():
+    """64 KiB to each neighbour every ten milliseconds or less often: some seconds later that is known, and with it chosen."""
+    with Job(GRID + [PLACED, "500", NOBODY, str(1 << 16)]) as job:
+        figures = said(job, "counted", "star")
+        assert 1 << 16 < figures["message_bytes"] < 101 << 16 and figures["steps_per_s"] == 1, figures
+        assert figures["slot_bytes"] > 1 << 16, figures
+        kill_place(job, MIDDLE)
+        wait_for(lambda: choices(job, 4), "a choice for slot 4")
+        choice = choices(job, 4)[0]
+        assert job.wait() == 0, job.stderr()
+        assert "least time" in choice["why"] and "1D" in choice["prices_s"], choice
+
+
+def test_without_figures_balance_chooses():
+    with Job(GRID + [PLACED, "400", NOBODY, "0"]) as job:
+        wait_for(lambda: len([e for e in job.events("rank_start") if e["rank"] >= 0]) == 9, "all ranks to begin")
+        kill_place(job, MIDDLE)
+        wait_for(lambda: choices(job, 4), "a choice for slot 4")
+        choice = choices(job, 4)[0]
+        assert choice["chose"] == "balance" and choice["prices_s"] == "" and "nobody knows" in choice["why"], choice
+        assert job.wait() == 0, job.stderr()
+
+
+def rebalance(job, *options):
+    done = subprocess.run([KEELCTL, "rebalance", "--json", *options, job.id()], capture_output=True, text=True, timeout=90)
+    return done.returncode, json.loads(done.stdout) if done.stdout else None
+
+
+def test_rebalance_moves_ranks_of_the_stencil_when_that_pays():
+    field = [STENCIL, "5p", "--cells", "96x96", "--sweeps", "1500"]
+    code, out, err = run(["-n", "9", "--nodes", "9"] + field)
+    assert code == 0, err
+    with Job(GRID + field) as job:
+        assert said(job, "declared", "star")["message_bytes"] > 0
+        kill_place(job, MIDDLE)
+        wait_for(lambda: choices(job, 4), "a choice for slot 4")
+        assert choices(job, 4)[0]["moves"] == 1, choices(job, 4)
+        restored(job)
+        code, short = rebalance(job, "--time", "1")
+        assert code == 0 and short["result"] == "stays" and short["chose"] == "stay" and short["horizon_s"] == 1, short
+        code, long = rebalance(job, "--time", "10000000")
+        assert code == 0 and long["result"] == "moves" and long["moves"] > 1, long
+        assert long["moving_s"] + long["lost_s"] < long["lost_staying_s"], long
+        assert job.wait() == 0, job.stderr()
+        assert job.stdout().splitlines()[-1] == out.splitlines()[-1], (job.stdout(), out)
+        moved = {e["moved_rank"] for e in job.events("view") if "moved_rank" in e}
+        assert len(moved) >= 2, (long, moved)
+        assert not job.events("made_to_leave")
+        assert any("as by %s" % long["chose"] in line for line in job.stderr().splitlines()), job.stderr()
+
+
+def test_rebalance_is_for_jobs_that_weigh():
+    with Job(["-n", "2", "--grid", "3", "--spare-alloc", "1D(1,1)", "--substitution", "1D", PLACED, "200"]) as job:
+        wait_for(lambda: len([e for e in job.events("rank_start") if e["rank"] >= 0]) == 2, "all ranks to begin")
+        done = subprocess.run([KEELCTL, "rebalance", job.id()], capture_output=True, text=True, timeout=90)
+        assert done.returncode == 1 and "the job has no grid with --substitution auto" in done.stderr, done
+        assert job.wait() == 0, job.stderr()
+    with Job(GRID + [PLACED, "300", NOBODY, "0"]) as job:
+        wait_for(lambda: len([e for e in job.events("rank_start") if e["rank"] >= 0]) == 9, "all ranks to begin")
+        done = subprocess.run([KEELCTL, "rebalance", job.id()], capture_output=True, text=True, timeout=90)
+        assert done.returncode == 1 and "nobody knows yet what the program sends" in done.stderr, done
+        assert job.wait() == 0, job.stderr()
+
+
+main(globals())
