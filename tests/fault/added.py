@@ -1,6 +1,8 @@
 """keelctl add-node: a node that is new joins a job that runs, with keelrun and without, and takes ranks over."""
+import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -158,6 +160,38 @@ def test_on_a_grid_a_place_that_was_dead_at_the_start_gets_a_node():
         refused(job, 2, "no place of the grid 4x4 is free")
         stop(job)
         assert job.wait() == 143
+
+
+def comes_back(job, place):
+    """Its node stands still until the others have gone on without it."""
+    node = job.events("started")[0]["grid"]["place"].index(place)
+    said = subprocess.run([KEELCTL, "kill-node", "--signal", "19", job.id(), str(node)], check=True, capture_output=True, timeout=HANG_S)
+    wait_for(lambda: [e for e in job.events("view") if e.get("dead_node") == node], "the view")
+    for pid in json.loads(said.stdout)["pids"]:
+        os.kill(pid, signal.SIGCONT)
+    return node
+
+
+def test_on_a_grid_who_comes_back_has_its_place():
+    """A spare's; and one that computed, whose line moves meanwhile."""
+    with on_grid("--substitution", "0D", "--silence", "1s", "--stopped", "1") as job:
+        job.id()
+        wait_for(lambda: job.stdout().count(" is ") >= 9, "all ranks to begin")
+        node = comes_back(job, 3)
+        wait_for(lambda: [e for e in job.events("returned") if e["was"] == node], "it to come back")
+        refused(job, 2, "no place of the grid 4x4 is free")
+        begun = job.stdout().count("rank 2 is")
+        kill_place(job, 2)
+        wait_for(lambda: job.stdout().count("rank 2 is") > begun, "rank 2 to begin again")
+        assert [line.split()[-1] for line in job.stdout().splitlines() if line.startswith("rank 2 is")][-1] == "3,0", job.stdout()
+        assert job.wait() == 0, job.stderr()
+    with on_grid("--substitution", "hybrid(all)", "--silence", "1s", "--stopped", "1") as job:
+        job.id()
+        wait_for(lambda: job.stdout().count(" is ") >= 9, "all ranks to begin")
+        node = comes_back(job, 5)
+        wait_for(lambda: [e for e in job.events("returned") if e["was"] == node], "it to come back")
+        refused(job, 2, "no place of the grid 4x4 is free")
+        assert job.wait() == 0, job.stderr()
 
 
 def test_what_cannot_be_is_one_line():

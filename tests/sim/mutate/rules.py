@@ -1,4 +1,4 @@
-"""One small change per rule of docs/protocols/replication.md, and of joining (detection.md, J1 to J9), each of which
+"""One small change per rule of docs/protocols/replication.md, and of joining (detection.md, J1 to J10), each of which
 takes the rule out."""
 
 
@@ -378,6 +378,8 @@ RULES = [
          "    if (!plan_is_quiet(v))\n        return REBALANCE_UNDER_WAY;\n", ""),
     rule("J9", "who is born is no spare", "runtime/view/view.c",
          "    v->alive[v->next_id] = v->spare_free[v->next_id] = true;", "    v->alive[v->next_id] = true;"),
+    rule("J10", "a new node takes the place of one that lives", "runtime/view/plan.c",
+         "if (place < 0 || (last >= 0 && v->alive[last]))", "if (place < 0 || (last >= 0 && v->alive[last] && false))"),
     rule("view", "a death of which nobody knows the signal is its node's", "runtime/view/view.c",
          "    int signal = e->c ? (int)e->c : SIGNAL_HIDDEN;\n", "    int signal = (int)e->c;\n"),
     rule("sets", "a set that has lost a rank is whole", "runtime/view/sets.c",
