@@ -56,7 +56,8 @@ def field(out):
 
 
 def whole_again(job, deaths):
-    assert job.until(lambda c: len({e["dead_node"] for e in c.has("view") if "dead_node" in e}) >= deaths, "the view"), job.stderr()
+    assert job.until(lambda c: len({e["dead_node"] for e in c.has("view") if "dead_node" in e}) >= deaths,
+                     "the view"), job.stderr()
     assert job.until(lambda c: c.redundant(), "all copies to be there"), job.stderr()
 
 
@@ -148,7 +149,7 @@ def test_on_a_grid_it_takes_the_place_of_a_dead_node():
         begun = job.stdout().count("rank 2 is")
         kill_place(job, 2)  # beside place 3
         wait_for(lambda: job.stdout().count("rank 2 is") > begun, "rank 2 to begin again")
-        assert [line.split()[-1] for line in job.stdout().splitlines() if line.startswith("rank 2 is")][-1] == "3,0", job.stdout()
+        assert last_place(job, 2) == "3,0", job.stdout()
         assert job.wait() == 0, job.stderr()
 
 
@@ -162,10 +163,15 @@ def test_on_a_grid_a_place_that_was_dead_at_the_start_gets_a_node():
         assert job.wait() == 143
 
 
+def last_place(job, rank):
+    return [line.split()[-1] for line in job.stdout().splitlines() if line.startswith("rank %d is" % rank)][-1]
+
+
 def comes_back(job, place):
     """Its node stands still until the others have gone on without it."""
     node = job.events("started")[0]["grid"]["place"].index(place)
-    said = subprocess.run([KEELCTL, "kill-node", "--signal", "19", job.id(), str(node)], check=True, capture_output=True, timeout=HANG_S)
+    said = subprocess.run([KEELCTL, "kill-node", "--signal", "19", job.id(), str(node)], check=True,
+                          capture_output=True, timeout=HANG_S)
     wait_for(lambda: [e for e in job.events("view") if e.get("dead_node") == node], "the view")
     for pid in json.loads(said.stdout)["pids"]:
         os.kill(pid, signal.SIGCONT)
@@ -183,7 +189,7 @@ def test_on_a_grid_who_comes_back_has_its_place():
         begun = job.stdout().count("rank 2 is")
         kill_place(job, 2)
         wait_for(lambda: job.stdout().count("rank 2 is") > begun, "rank 2 to begin again")
-        assert [line.split()[-1] for line in job.stdout().splitlines() if line.startswith("rank 2 is")][-1] == "3,0", job.stdout()
+        assert last_place(job, 2) == "3,0", job.stdout()
         assert job.wait() == 0, job.stderr()
     with on_grid("--substitution", "hybrid(all)", "--silence", "1s", "--stopped", "1") as job:
         job.id()
@@ -229,13 +235,15 @@ def test_another_user_adds_nothing():
 def test_a_host_is_reached_by_the_job_s_launcher():
     ssh = '#!/bin/sh\nwhile [ "${1#-}" != "$1" ]; do shift; done\nhost=$1; shift\n' \
           '[ "$host" = nowhere ] && { echo "ssh: Could not resolve hostname nowhere" >&2; exit 255; }\n' \
+          '[ "$host" = slow ] && exec sleep 1000\n' \
           'echo "$host" >>"$0.log"\neval "exec $*"\n'
     with tempfile.TemporaryDirectory(prefix="keel-test-") as directory:
         path = os.path.join(directory, "ssh")
         with open(path, "w") as f:
             f.write(ssh)
         os.chmod(path, 0o755)
-        with Job(["--launcher", "ssh", "--launcher-exec", path, "-n", "2", "--hosts", "127.0.1.1,127.0.1.2", "sleep", "1000"]) as job:
+        with Job(["--launcher", "ssh", "--launcher-exec", path, "-n", "2", "--hosts", "127.0.1.1,127.0.1.2",
+                  "sleep", "1000"]) as job:
             assert add(job, "127.0.1.9") == (2, None)
             with open(path + ".log") as f:
                 assert "127.0.1.9\n" in f.readlines()
@@ -243,10 +251,17 @@ def test_a_host_is_reached_by_the_job_s_launcher():
             refused(job, 1, "no agent comes from nowhere: ssh: Could not resolve hostname nowhere", "nowhere")
             refused(job, 2, "is no host", "")
             assert add(job) == (3, None)  # here
+            ranks = [r["pid"] for node in job.status()["nodes"].values() for r in node["ranks"]]
+            adding = start_adding(job, "slow")
+            wait_for(lambda: any(keeltest.command_of(pid) == "sleep 1000"
+                                 for pid in keeltest.processes_with(job.tag) if pid not in ranks), "its launcher")
             stop(job)
+            code, out, err = ended(adding)
+            assert (code, out, err.count("\n")) == (1, "", 1) and "the job ends" in err, (code, out, err)
 
 
-HELPER = ["add.launching", "add.come", "add.configured", "add.ready", "add.meeting", "add.starting", "add.started", "add.added"]
+HELPER = ["add.launching", "add.come", "add.configured", "add.ready", "add.meeting", "add.starting", "add.started",
+          "add.added"]
 NEWCOMER = ["start.connected", "start.greeted", "start.configured", "start.ready", "start.told", "added.told",
             "start.plane_begun", "added.born"]
 
@@ -264,14 +279,16 @@ def survives(job, node):
 
 def struck(point, node, keelrun):
     """Somebody ends while node 3 is added, at a step of his."""
-    with Job(["-n", "3", "--nodes", "3", "sleep", "1000"], env={"KEEL_FAULT": "%s:1:kill:node=%d" % (point, node)}) as job:
+    fault = {"KEEL_FAULT": "%s:1:kill:node=%d" % (point, node)}
+    with Job(["-n", "3", "--nodes", "3", "sleep", "1000"], env=fault) as job:
         job.id()
         wait_for(lambda: len(job.status()["nodes"]) == 3, "the job")
         if not keelrun:
             job.process.kill()
             job.process.wait()
         code, out, err = ended(start_adding(job))
-        assert (code, out) == (1, "") or (point in ("added.born", "add.added") and code in (0, 1)), (point, code, out, err)
+        late = point in ("added.born", "add.added")
+        assert (code, out) == (1, "") or (late and code in (0, 1)), (point, code, out, err)
         assert err.count("\n") == (code != 0), (point, err)
         survives(job, node)
         if keelrun:
