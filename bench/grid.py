@@ -48,7 +48,8 @@ def collisions(args, method, failure):
 
 def run(args, method, dead):
     """{what: milliseconds}; dead None: everybody lives"""
-    command = [args.keelrun, "--bed", "grid", "--link-rate", str(args.rate), "--grid", args.grid, "--spare-alloc", args.spares,
+    command = [args.keelrun, "--bed", "grid", "--link-rate", str(args.rate), "--grid", args.grid, "--spare-alloc",
+               args.spares,
                "--substitution", method, "-n", str(args.ranks)]
     if dead is not None:
         command += ["--dead", dead]
@@ -61,7 +62,8 @@ def run(args, method, dead):
 
 def slots_of(args):
     """the grid of slots, as keel-place counts it"""
-    ran = subprocess.run([args.place, "allocate", "--grid", args.grid, "--spares", args.spares], stdout=subprocess.PIPE, text=True, check=True)
+    ran = subprocess.run([args.place, "allocate", "--grid", args.grid, "--spares", args.spares], stdout=subprocess.PIPE,
+                         text=True, check=True)
     found = re.search(r"^slots +([\dx]+),", ran.stdout, re.M)
     if not found:
         sys.exit(f"keel-place allocate says nothing of slots: {ran.stdout!r}")
@@ -108,7 +110,8 @@ def main():
     whole = collisions(args, "0D", str(last)) # a spare: nobody moves
     counted = {case: collisions(args, *case) for case in cases}
     print(f"grid {args.grid}, spares {args.spares}, {args.pattern}, {args.bytes} bytes, links of {args.rate} kbit/s, "
-          f"{args.rounds} rounds of {args.times}, seed {args.seed}; without failures {whole} message(s) on a link", flush=True)
+          f"{args.rounds} rounds of {args.times}, seed {args.seed}; without failures {whole} message(s) on a link",
+          flush=True)
     times, draw = {case: [] for case in cases}, random.Random(args.seed)
     for _ in range(args.rounds):
         order = list(cases)
@@ -138,7 +141,8 @@ def write(args, rows):
             f.write(f"{args.grid},{failure},\"{method}\",{args.pattern},{count:.3f}," +
                     ",".join(f"{slower[what]:.3f}" for what in WHAT) + "\n")
     if shutil.which("gnuplot"):
-        subprocess.run(["gnuplot"], input=PLOT % {"methods": " ".join(args.method)}, text=True, cwd=args.out, check=True)
+        subprocess.run(["gnuplot"], input=PLOT % {"methods": " ".join(args.method)}, text=True, cwd=args.out,
+                       check=True)
 
 
 if __name__ == "__main__":

@@ -147,7 +147,8 @@ def killed_run(options, sweeps, quiet_s, folder):
 
 def arguments():
     parser = argparse.ArgumentParser(prog="./demo --stencil", description=__doc__)
-    parser.add_argument("--substitution", default="hybrid(all)", metavar="METHOD", help="who moves where (default hybrid(all)); see keelrun(1)")
+    parser.add_argument("--substitution", default="hybrid(all)", metavar="METHOD",
+                        help="who moves where (default hybrid(all)); see keelrun(1)")
     parser.add_argument("--cells", default="240x240", help="cells of the plate (default 240x240)")
     parser.add_argument("--seconds", type=float, default=20, help="how long the undisturbed run is to be (default 20)")
     parser.add_argument("--build", required=True, help=argparse.SUPPRESS)

@@ -1,5 +1,5 @@
-"""needed.py BUILD SUITE...: the targets of ninja that the tests of these suites need, one a line: what they depend on or
-name in their arguments and environment, and all that is installed, as some tests install it."""
+"""needed.py BUILD SUITE...: the targets of ninja that the tests of these suites need, one a line: what they depend on
+or name in their arguments and environment, and all that is installed, as some tests install it."""
 import json
 import os
 import subprocess

@@ -86,7 +86,8 @@ def test_pi_survives_a_killed_node_on_a_spare():
 
 def test_grid_keeps_neighbours_near():
     code, out, err = run(["-n", "9", "--grid", "4x4", program("grid"), "20"])
-    assert (code, out, err) == (0, "3x3 ranks: rank 0 has heard of 8; neighbours are at most 1 links apart\n", ""), (code, out, err)
+    assert (code, out, err) == (0, "3x3 ranks: rank 0 has heard of 8; neighbours are at most 1 links apart\n",
+                                ""), (code, out, err)
     with Job(["-n", "9", "--grid", "4x4", "--substitution", "1D", program("grid"), "1500"], seconds=100) as job:
         wait_for(lambda: [e for e in job.events("application") if e["name"] == "half"], "the middle", 60)
         subprocess.run([KEELCTL, "kill-node", job.id(), "4"], check=True, capture_output=True, timeout=20)

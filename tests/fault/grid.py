@@ -20,8 +20,10 @@ def at(place):
 
 def planned(method, failures, options=()):
     """What each failure moves: a list of (slot, from, to), by the numbers of places."""
-    said = subprocess.run([PLACE, "substitute", "--grid", "4x4", "--spares", "2D(2,1)", "--method", method, "--json", *options,
-                           *(word for place in failures for word in ("--fail", str(place)))], capture_output=True, text=True, check=True)
+    said = subprocess.run([PLACE, "substitute", "--grid", "4x4", "--spares", "2D(2,1)", "--method", method, "--json",
+                           *options,
+                           *(word for place in failures for word in ("--fail", str(place)))], capture_output=True,
+                          text=True, check=True)
     return [[(m["slot"], m["from"], m["to"]) for m in one["moves"]] for one in json.loads(said.stdout)]
 
 
@@ -41,7 +43,8 @@ def kill_place(job, place):
 
 
 def expect_places(method, failures, moves=None):
-    """Nodes with slots die, one after the other: each slot of the plan begins where that has it, also those that live."""
+    """Nodes with slots die, one after the other: each slot of the plan begins where that has it, also those that
+    live."""
     bound = ["--moves", moves] if moves else []
     where = {r: at(place) for r, place in enumerate((0, 1, 2, 4, 5, 6, 8, 9, 10))}
     with Job(["-n", "9", "--grid", "4x4", "--substitution", method, *bound, PLACED, STEPS]) as job:
@@ -51,11 +54,13 @@ def expect_places(method, failures, moves=None):
             assert where[[slot for slot, at_first, _ in plan if at_first == place][0]] == at(place), (plan, where)
             kill_place(job, place)
             for slot, _, to in plan:
-                wait_for(lambda: begun(job, slot)[-1] == at(to) or job.process.poll() is not None, "rank %d to begin on %s" % (slot, at(to)))
+                wait_for(lambda: begun(job, slot)[-1] == at(to) or job.process.poll() is not None,
+                         "rank %d to begin on %s" % (slot, at(to)))
                 where[slot] = begun(job, slot)[-1]
                 assert where[slot] == at(to), (method, plan, job.stdout(), job.stderr())
         assert job.wait() == 0, job.stderr()
-        ends = {int(words[1]): words[4].rstrip(",") for words in map(str.split, job.stdout().splitlines()) if "ends" in words}
+        ends = {int(words[1]): words[4].rstrip(",") for words in map(str.split, job.stdout().splitlines())
+                if "ends" in words}
         assert ends == where, (ends, where)
 
 

@@ -1,5 +1,5 @@
-"""Nodes joined neighbour to neighbour: messages go by the nodes between, a link is as slow as it is said to be, and a node
-that is cut off goes on forwarding for the others."""
+"""Nodes joined neighbour to neighbour: messages go by the nodes between, a link is as slow as it is said to be, and a
+node that is cut off goes on forwarding for the others."""
 import os
 import re
 import subprocess
@@ -54,12 +54,14 @@ def test_grid_bed_who_is_cut_off_forwards_and_no_more():
     with Job([*ROW, "--silence", "1s", "--substitution", "0D", PLACED, "400"]) as job:
         wait_for(lambda: job.stdout().count(" begins at ") == 3, "the ranks to begin")
         subprocess.run([KEELCTL, "bed", "cut", job.id(), "1"], check=True, stdout=subprocess.DEVNULL)
-        wait_for(lambda: re.findall(r"^rank 1 is .* begins at (\d)", job.stdout(), re.M)[-1] == "3" or job.process.poll() is not None,
+        wait_for(lambda: re.findall(r"^rank 1 is .* begins at (\d)", job.stdout(), re.M)[-1] == "3"
+                 or job.process.poll() is not None,
                  "rank 1 to begin on the spare")
         before = forwarded(job, 1)
         wait_for(lambda: forwarded(job, 1) > before + 50, "node 1 to forward")
         assert job.wait() == 0, job.stderr()
-        assert re.findall(r"^rank (\d) ends at (\d)", job.stdout(), re.M) == [("0", "0"), ("1", "3"), ("2", "2")], job.stdout()
+        assert re.findall(r"^rank (\d) ends at (\d)", job.stdout(), re.M) == [("0", "0"), ("1", "3"),
+                                                                              ("2", "2")], job.stdout()
 
 
 main(globals())

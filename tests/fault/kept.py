@@ -1,5 +1,5 @@
-"""Kept memory (keel/keep.h): ranks and nodes die at each step of a commit and of a restore, and the number that comes out
-in the end, which every word of every step has gone into, is the same to the last bit."""
+"""Kept memory (keel/keep.h): ranks and nodes die at each step of a commit and of a restore, and the number that comes
+out in the end, which every word of every step has gone into, is the same to the last bit."""
 import functools
 import itertools
 import json
@@ -108,7 +108,8 @@ def test_what_is_lost_is_an_error_that_names_the_rank():
         with Cluster(RANKS, [KEPT, str(STEPS)], spares=2, options=FAR,
                      env={"KEEL_FAULT": "keep.marked:4:node:rank=1,keep.marked:4:node:rank=%d" % other}) as job:
             code = job.wait()
-            said = re.findall("keel_keep_restore: what rank ([0-9]+) has kept is lost: no copy of it is left", job.stderr())
+            said = re.findall("keel_keep_restore: what rank ([0-9]+) has kept is lost: no copy of it is left",
+                              job.stderr())
             assert code and set(map(int, said)) <= {1, other} if said else code or number(job) == undisturbed(""), job.stderr()
             lost += bool(said)
     assert lost, "no rank lost anything"
@@ -135,8 +136,10 @@ def test_a_version_that_did_not_count_is_nobodys():
     """The ranks differed in it and went back; then one of them dies."""
     code, out, err = run(["-n", "2", "--nodes", "2", "--spares", "1", "--on-failure", "substitute"] + FAR + [DIFFER])
     assert code == 0, (out, err)
-    assert sorted(out.splitlines()) == sorted(["rank 0 begins with version 0, x 101", "rank 1 begins with version 0, x 101",
-                                               "rank 1 begins with version 1, x 101", "rank 0 ends with x 101", "rank 1 ends with x 101"]), out
+    assert sorted(out.splitlines()) == sorted(["rank 0 begins with version 0, x 101",
+                                               "rank 1 begins with version 0, x 101",
+                                               "rank 1 begins with version 1, x 101", "rank 0 ends with x 101",
+                                               "rank 1 ends with x 101"]), out
 
 
 keeltest.main(globals())

@@ -47,7 +47,8 @@ def expect_no_failure(job, ranks):
 
 def test_a_rank_goes_on_on_a_node_that_computes():
     """It comes to no point at which it could end, and is ended where it is."""
-    with Job(["-n", "3", "--nodes", "3", "--on-failure", "substitute", MOVED, "300"], env={"KEEL_LEAVE_MS": "500"}) as job:
+    with Job(["-n", "3", "--nodes", "3", "--on-failure", "substitute", MOVED, "300"],
+             env={"KEEL_LEAVE_MS": "500"}) as job:
         wait_until_it_counts(job, 3)
         move(job, 1, 1, 2)
         wait_begun(job, 1, 2)

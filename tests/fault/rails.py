@@ -1,5 +1,5 @@
-"""Several networks between the nodes: one that is cut costs nobody's life, both cost the node, and one that comes back is
-used again."""
+"""Several networks between the nodes: one that is cut costs nobody's life, both cost the node, and one that comes back
+is used again."""
 import os
 import re
 import subprocess

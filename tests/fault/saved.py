@@ -1,5 +1,5 @@
-"""Saves (keel_keep_save, keelrun --restore): whoever dies in one, a folder holds the last one that was completed; and from
-it a later job goes on to the same number, to the last bit, on as many nodes or others."""
+"""Saves (keel_keep_save, keelrun --restore): whoever dies in one, a folder holds the last one that was completed; and
+from it a later job goes on to the same number, to the last bit, on as many nodes or others."""
 import functools
 import itertools
 import os
@@ -18,7 +18,8 @@ KEPT = os.environ.get("KEEL_KEPT", "build/tests/fault/kept")
 LOADED = os.environ.get("KEEL_LOADED", "build/tests/fault/loaded")
 KEEP = os.environ.get("KEEL_KEEP", "build/tests/multi/keep")
 RANKS, STEPS, EVERY = 3, 8, 3
-SAVE_POINTS = ["keep.copied", "keep.marked", "keep.met", "save.writing", "save.written", "save.told", "rank.barrier_entering",
+SAVE_POINTS = ["keep.copied", "keep.marked", "keep.met", "save.writing", "save.written", "save.told",
+               "rank.barrier_entering",
                "rank.barrier_left"]
 NAMING_POINTS = ["save.naming", "save.named"]  # of the one that writes the manifest
 FAR = ["--silence", "600s", "--stopped", "never"]

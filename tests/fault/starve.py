@@ -14,7 +14,8 @@ STARVE = os.environ["KEEL_STARVE"]
 def test_agent_that_has_no_memory_says_so_and_ends():
     with tempfile.TemporaryDirectory() as folder:
         path = folder + "/who"
-        with Job(["-n", "2", "--nodes", "2", "sleep", "600"], env={"LD_PRELOAD": STARVE, "KEEL_TEST_STARVE": path}) as job:
+        with Job(["-n", "2", "--nodes", "2", "sleep", "600"],
+                 env={"LD_PRELOAD": STARVE, "KEEL_TEST_STARVE": path}) as job:
             agent = job.wait_ranks(2)["nodes"][1]["agent_pid"]
             with open(path + ".new", "w", encoding="ascii") as f:
                 f.write(str(agent))

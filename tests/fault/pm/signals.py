@@ -145,12 +145,14 @@ def test_crash_of_keelrun_before_the_job_runs_is_its_end():
     def no_core():
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     for point in "run.joined", "run.starting":
-        with Job(["-n", "2", "--nodes", "2", "sh", "-c", "echo ran"], env={"KEEL_FAULT": point + ":1:stop"}, before=no_core) as job:
+        with Job(["-n", "2", "--nodes", "2", "sh", "-c", "echo ran"], env={"KEEL_FAULT": point + ":1:stop"},
+                 before=no_core) as job:
             wait_for(lambda job=job: state_of(job.process.pid) == "T", "keelrun to stand still")
             job.process.send_signal(signal.SIGABRT)
             job.process.send_signal(signal.SIGCONT)
             assert job.process.wait(HANG_S) == -signal.SIGABRT
-            assert job.stderr() == "keelrun: killed by a signal of its own before the job ran; what it has started ends\n", job.stderr()
+            said = "keelrun: killed by a signal of its own before the job ran; what it has started ends\n"
+            assert job.stderr() == said, job.stderr()
             job.check_leftovers()
             assert job.stdout() == "", job.stdout()
 

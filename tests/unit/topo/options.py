@@ -289,7 +289,8 @@ def interrupted_worst(tmp):
     os.unlink(state)
     os.mkfifo(state)
     done = subprocess.run([*hard, "--resume"], capture_output=True, text=True, timeout=60)
-    expect("--resume of a fifo: %d %s" % (done.returncode, done.stderr), done.returncode == 2 and "damaged" in done.stderr)
+    expect("--resume of a fifo: %d %s" % (done.returncode, done.stderr), done.returncode == 2
+           and "damaged" in done.stderr)
     os.unlink(state)
     os.unlink(path)
 
