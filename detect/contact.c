@@ -123,7 +123,7 @@ void contact_no_quorum(struct member *m)
 /* ------------------------------------------------------------------------------------------------ own contact */
 
 /* Pings to everybody until a quorum has answered; if that does not come by `end`, we are the ones cut off. */
-void contact_find_out(struct member *m, uint64_t end)
+void contact_check_begin(struct member *m, uint64_t end)
 {
     struct detector *d = &m->detector;
     struct contact_check *c = &m->contact.check;

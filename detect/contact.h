@@ -30,8 +30,8 @@ void contact_note_absence(struct member *m);
 void contact_sign_of_life(struct member *m, int node, uint64_t began);
 void contact_sign_of_life_relayed(struct member *m, int node);
 void contact_no_quorum(struct member *m);
-/* Do we hear a quorum? Finds out; if not, we end, some time after `end`. */
-void contact_find_out(struct member *m, uint64_t end);
+/* Do we hear a quorum? Asks everybody, if that is not being asked; if we do not, we end, some time after `end`. */
+void contact_check_begin(struct member *m, uint64_t end);
 bool contact_stays_admissible(struct member *m, int node, enum member_evidence evidence);
 void contact_host(struct member *m, int node); /* its kernel has answered */
 void contact_tick(struct member *m);

@@ -159,7 +159,7 @@ void detector_receive(struct member *m, const struct datagram *msg)
         else
             member_post_direct(m, msg->src, &pong);
         if (msg->flags & DATAGRAM_LONELY)
-            contact_find_out(m, 0);
+            contact_check_begin(m, 0);
         break;
     }
     case DATAGRAM_VOTE_ASK:
@@ -207,7 +207,7 @@ static void check_lonely(struct member *m, const struct target *tg)
         answered += tg->voters[i].answered;
     if (2 * answered < tg->n_voters + tg->n_mute || tg->n_voters < vote_panel(m, tg) ||
         (!patience_hears_most(m) && m->t >= target_sign(m, tg) + m->p.limit_ns / 2))
-        contact_find_out(m, target_host_sign(m, tg) + patience_silent(m, tg, &why));
+        contact_check_begin(m, target_host_sign(m, tg) + patience_silent(m, tg, &why));
 }
 
 /* Is there something to find out soon? Not of one that was never heard of and may only be starting, nor when it has

@@ -12,30 +12,7 @@
  * it after the last share only. */
 #include "detect/member_internal.h"
 
-enum { CANDIDATES_MAX = 8, RTT_STEP = 4, RTT_TIMES = 4, RTT_LEAST_NS = 100000 };
-
-/* ------------------------------------------------------------------------------------------------ how long answers
- * take */
-
-void rtt_note(struct rtt *rtt, uint64_t took)
-{
-    uint64_t step = rtt->half / RTT_STEP;
-    if (!rtt->half)
-        rtt->half = later(took, RTT_LEAST_NS);
-    else
-        rtt->half = took > rtt->half ? rtt->half + step : later(rtt->half - step, RTT_LEAST_NS);
-}
-
-uint64_t rtt_rto(const struct member *m, const struct rtt *rtt, int hops)
-{
-    uint64_t rto = later((uint64_t)hops * RTT_TIMES * rtt->half, m->p.rto_ns);
-    return rto < m->p.answer_ns / 2 ? rto : m->p.answer_ns / 2;
-}
-
-uint64_t rtt_rto_max(const struct member *m, const struct rtt *rtt, int hops)
-{
-    return later(m->p.rto_max_ns, rtt_rto(m, rtt, hops));
-}
+enum { CANDIDATES_MAX = 8 };
 
 /* ------------------------------------------------------------------------------------------------ as member */
 
@@ -334,7 +311,7 @@ void report_take(struct member *m, const struct datagram *msg)
 {
     for (int i = 0; i < msg->n_deaths && !m->halted; i++)
         if (!verdict_believe(m, msg->deaths[i].node, msg->deaths[i].evidence, msg->deaths[i].finder, "reported"))
-            contact_find_out(m, 0); /* are we cut off, or the one who reports? */
+            contact_check_begin(m, 0); /* are we cut off, or the one who reports? */
     for (int i = 0; i < msg->batch.n && !m->halted; i++) {
         const struct batch_entry *e = &msg->batch.e[i];
         bool right = e->event.type >= VIEW_EVENT_FIRST || e->event.type == VIEW_NODE_BORN;

@@ -1,15 +1,9 @@
-/* What a member has to say to the coordinator, and how long answers take. */
+/* What a member has to say to the coordinator. */
 #ifndef KEEL_DETECT_REPORTS_H
 #define KEEL_DETECT_REPORTS_H
 
 #include "detect/datagram.h"
-
-/* How long answers take, as seen here, without the time for which they were kept: half of them came sooner. (Not the
- * mean: what a network delays or loses now and then makes nobody slow.) Who repeats a message earlier only adds to
- * what is under way. */
-struct rtt {
-    uint64_t half;
-};
+#include "detect/rtt.h"
 
 /* What this member has to say to the coordinator. */
 struct report {
@@ -26,10 +20,6 @@ struct report {
     struct rtt rtt;
 };
 
-void rtt_note(struct rtt *rtt, uint64_t took);
-uint64_t rtt_rto(const struct member *m, const struct rtt *rtt,
-                 int hops); /* to the first repetition, and the longest */
-uint64_t rtt_rto_max(const struct member *m, const struct rtt *rtt, int hops);
 uint32_t report_submit(struct member *m, const struct view_event *event); /* 0: no memory, it has ended */
 void report_death(struct member *m, bool own);
 void report_committed(struct member *m);

@@ -52,9 +52,9 @@ def wrong_picture(top):
 # Folders and sources that are pure; also each whose head comment, or whose header's, says "Pure".
 PURE = ["runtime/wire", "runtime/hall", "runtime/view", "runtime/topo", "collectives", "sim/place/bound.c", "runtime/base/rng.c", "runtime/base/words.c"] + [
     f"detect/{name}.c" for name in (
-        "agreement", "contact", "datagram", "detector", "events", "idset", "join", "ledger", "linkmap",
-        "member", "message", "noticed", "params", "patience", "quorum", "relays", "reports", "status",
-        "target", "topology", "tree", "verdicts", "vote", "watch", "wave", "wave_root", "wave_send")]
+        "agreement", "batch", "contact", "datagram", "detector", "events", "idset", "join", "ledger", "linkmap",
+        "member", "message", "noticed", "params", "patience", "quorum", "relays", "reports", "rtt",
+        "status", "target", "topology", "tree", "verdicts", "vote", "watch", "wave", "wave_root", "wave_send")]
 PURE_CALLS = re.compile(
     "malloc|calloc|realloc|free|mem(cpy|move|set|cmp|r?chr)|str[a-z]+|v?snprintf|sscanf|sigabbrev_np|to(lower|upper)|qsort(_r)?|bsearch|abs|labs"
     "|__assert_fail|abort|sqrt|pow|log|log2|exp|floor|ceil|round|lround|fabs|hypot"
