@@ -8,14 +8,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "runtime/base/fault.h"
+
 static bool failed(char *why, const char *what, const char *path)
 {
     snprintf(why, SAVE_WHY, "%s %s: %s", what, path, strerror(errno));
     return false;
 }
 
+/* What is written has a name of this process's own until it is whole: two may write the same file. */
 static bool name_it(struct save_file *f, const char *folder, const char *name, char *why)
 {
+    uint64_t own;
+    randombytes_buf(&own, sizeof own);
     f->fd = -1;
     f->bytes = 0;
     crypto_generichash_init(&f->sum, NULL, 0, SAVE_SUM);
@@ -24,7 +29,7 @@ static bool name_it(struct save_file *f, const char *folder, const char *name, c
         errno = ENAMETOOLONG;
         return failed(why, "open", folder);
     }
-    snprintf(f->part, sizeof f->part, "%s.part", f->path);
+    snprintf(f->part, sizeof f->part, "%s.%016llx.part", f->path, (unsigned long long)own);
     return true;
 }
 
@@ -48,7 +53,7 @@ bool save_create(struct save_file *f, const char *folder, const char *name, char
         return false;
     if (mkdir(folder, 0700) != 0 && errno != EEXIST)
         return failed(why, "make", folder);
-    f->fd = open(f->part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+    f->fd = open(f->part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     return only_file(f, "write", f->part, why);
 }
 
@@ -92,6 +97,7 @@ bool save_finish(struct save_file *f, uint8_t sum[SAVE_SUM], char *why)
     if (close(f->fd) != 0 && done)
         done = failed(why, "write", f->part);
     f->fd = -1;
+    FAULT_POINT("save.finishing");
     if (done && rename(f->part, f->path) != 0)
         done = failed(why, "write", f->path);
     if (!done)

@@ -2,13 +2,16 @@
 #include "runtime/save/save.h"
 
 #include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { LINE = 256, HEX = 2 * SAVE_SUM + 1, RANKS_MAX = 1 << 22, BLOCK = 1 << 20, MANIFEST_MAX = 1 << 30 };
-static const char file_name[] = "manifest";
+static const char suffix[] = ".manifest";
 
 void save_name(char name[SAVE_NAME], uint64_t version, uint64_t job, uint64_t rank)
 {
@@ -132,47 +135,56 @@ bool save_manifest_parse(const char *text, size_t len, struct save_manifest *m, 
     return false;
 }
 
-/* VERSION.JOB.rankN, and perhaps more behind it. */
-static bool is_ours(const char *name, unsigned long long *version, unsigned long long *job)
-{
-    unsigned long long rank;
-    int n = 0;
-    return sscanf(name, "%llu.%16llx.rank%llu%n", version, job, &rank, &n) == 3 &&
-           (!name[n] || strcmp(name + n, ".part") == 0);
-}
+/* A file of a save, by its name. */
+struct named {
+    unsigned long long version, job;
+    bool manifest, part; /* part: somebody is writing it, or has died while it did */
+};
 
-/* Is the file one of a later save of the same job? Then who writes m stood still while others went on, and what it has
- * to say is of the past. */
-static bool is_later(const char *name, const struct save_manifest *m)
+/* VERSION.JOB.rankN, VERSION.JOB.manifest, and perhaps .OWN.part behind it. */
+static bool is_ours(const char *name, struct named *f)
 {
-    unsigned long long version, job, mine, own;
-    return is_ours(name, &version, &job) && is_ours(m->rank[0].name, &mine, &own) && job == own && version > mine;
-}
-
-static bool is_overtaken(const char *folder, const struct save_manifest *m)
-{
-    struct save_manifest there;
-    char why[SAVE_WHY];
-    if (!save_manifest_read(folder, &there, why))
+    unsigned long long rank, own;
+    int n = 0, end = 0;
+    *f = (struct named){0};
+    if (sscanf(name, "%llu.%16llx%n", &f->version, &f->job, &n) != 2)
         return false;
-    bool later = is_later(there.rank[0].name, m);
-    save_manifest_free(&there);
-    return later;
+    f->manifest = strncmp(name + n, suffix, sizeof suffix - 1) == 0;
+    if (f->manifest)
+        n += (int)sizeof suffix - 1;
+    else if (sscanf(name + n, ".rank%llu%n", &rank, &end) == 1)
+        n += end;
+    else
+        return false;
+    end = 0;
+    f->part = sscanf(name + n, ".%16llx.part%n", &own, &end) == 1 && end > 0 && !name[n + end];
+    return f->part || !name[n];
+}
+
+void save_folder(char folder[SAVE_PATH], const char *path)
+{
+    const char *last = strrchr(path, '/');
+    snprintf(folder, SAVE_PATH, "%.*s", last ? (int)(last - path) : 1, last ? path : ".");
+}
+
+/* The file name of the save's manifest. */
+static void manifest_name(char name[SAVE_NAME], const struct save_manifest *m)
+{
+    struct named f;
+    (void)is_ours(m->rank[0].name, &f);
+    snprintf(name, SAVE_NAME, "%llu.%016llx%s", f.version, f.job, suffix);
 }
 
 bool save_manifest_write(const char *folder, const struct save_manifest *m, char *why)
 {
     struct save_file f;
     uint8_t sum[SAVE_SUM];
+    char name[SAVE_NAME];
     size_t len;
-    if (is_overtaken(folder, m)) {
-        snprintf(why, SAVE_WHY, "%s has a later save of this job than version %llu", folder,
-                 (unsigned long long)m->version);
-        return false;
-    }
     char *text = save_manifest_text(m, &len);
+    manifest_name(name, m);
     snprintf(why, SAVE_WHY, "out of memory");
-    bool done = text && save_create(&f, folder, file_name, why);
+    bool done = text && save_create(&f, folder, name, why);
     if (done && !save_append(&f, text, len, why)) {
         save_drop(&f);
         done = false;
@@ -181,10 +193,13 @@ bool save_manifest_write(const char *folder, const struct save_manifest *m, char
     return done && save_finish(&f, sum, why);
 }
 
-bool save_manifest_read(const char *folder, struct save_manifest *m, char *why)
+bool save_manifest_read(const char *path, struct save_manifest *m, char *why)
 {
     struct save_file f;
-    if (!save_open(&f, folder, file_name, why))
+    char folder[SAVE_PATH];
+    const char *last = strrchr(path, '/');
+    save_folder(folder, path);
+    if (!save_open(&f, folder, last ? last + 1 : path, why))
         return false;
     off_t len = lseek(f.fd, 0, SEEK_END);
     char *text = len > 0 && len < MANIFEST_MAX ? malloc((size_t)len) : NULL;
@@ -194,6 +209,58 @@ bool save_manifest_read(const char *folder, struct save_manifest *m, char *why)
     good = good && save_manifest_parse(text, (size_t)len, m, why);
     free(text);
     return good;
+}
+
+/* What it names has not been taken away for a later one; one that cannot be read is not passed over in silence. */
+static bool has_its_files(const char *folder, const char *path)
+{
+    struct save_manifest m;
+    char file[SAVE_PATH + SAVE_NAME], why[SAVE_WHY];
+    bool all = true;
+    if (!save_manifest_read(path, &m, why))
+        return true;
+    for (uint64_t r = 0; r < m.ranks && all; r++) {
+        snprintf(file, sizeof file, "%s/%s", folder, m.rank[r].name);
+        all = access(file, F_OK) == 0;
+    }
+    save_manifest_free(&m);
+    return all;
+}
+
+/* The manifest of the greatest version; whole: of those whose files are all there. False: there is none. */
+static bool greatest(DIR *d, const char *where, bool whole, char path[SAVE_PATH])
+{
+    unsigned long long best = 0;
+    bool any = false;
+    char here[SAVE_PATH];
+    rewinddir(d);
+    for (struct dirent *e; (e = readdir(d));) {
+        struct named f;
+        int n = snprintf(here, sizeof here, "%s/%s", where, e->d_name);
+        if (!is_ours(e->d_name, &f) || !f.manifest || f.part || (any && f.version <= best) || n >= (int)sizeof here ||
+            (whole && !has_its_files(where, here)))
+            continue;
+        best = f.version;
+        any = true;
+        memcpy(path, here, sizeof here);
+    }
+    return any;
+}
+
+bool save_find(const char *where, char path[SAVE_PATH], char *why)
+{
+    DIR *d = opendir(where);
+    if (!d && errno == ENOTDIR) {
+        snprintf(path, SAVE_PATH, "%s", where);
+        return true;
+    }
+    snprintf(why, SAVE_WHY, "read %s: %s", where, strerror(errno));
+    if (!d)
+        return false;
+    bool found = greatest(d, where, true, path) || greatest(d, where, false, path);
+    closedir(d);
+    snprintf(why, SAVE_WHY, "%s has no save: there is no manifest in it", where);
+    return found;
 }
 
 static bool verify_file(const char *folder, const struct save_entry *e, uint8_t *block, char *why)
@@ -212,10 +279,12 @@ static bool verify_file(const char *folder, const struct save_entry *e, uint8_t 
     return save_check(&f, e, why);
 }
 
-bool save_verify(const char *folder, uint64_t ranks, char *why)
+bool save_verify(const char *path, uint64_t ranks, char *why)
 {
     struct save_manifest m;
-    if (!save_manifest_read(folder, &m, why))
+    char folder[SAVE_PATH];
+    save_folder(folder, path);
+    if (!save_manifest_read(path, &m, why))
         return false;
     uint8_t *block = malloc(BLOCK);
     bool good = block && m.ranks == ranks;
@@ -231,18 +300,40 @@ bool save_verify(const char *folder, uint64_t ranks, char *why)
     return good;
 }
 
+static bool is_older(const struct stat *a, const struct stat *b)
+{
+    return a->st_mtim.tv_sec != b->st_mtim.tv_sec ? a->st_mtim.tv_sec < b->st_mtim.tv_sec
+                                                  : a->st_mtim.tv_nsec <= b->st_mtim.tv_nsec;
+}
+
+/* Of an earlier save of this job, or of a job before it: whoever stood still since then takes nothing away from a later
+ * job. What others are still writing of the same version is theirs. */
+static bool is_past(int dir, const char *name, const struct save_manifest *m)
+{
+    struct named f, own;
+    struct stat there, mine;
+    if (!is_ours(name, &f) || !is_ours(m->rank[0].name, &own))
+        return false;
+    if (f.job == own.job)
+        return f.version < own.version;
+    return fstatat(dir, name, &there, AT_SYMLINK_NOFOLLOW) == 0 && fstatat(dir, m->rank[0].name, &mine, 0) == 0 &&
+           is_older(&there, &mine);
+}
+
 void save_sweep(const char *folder, const struct save_manifest *m)
 {
     DIR *d = opendir(folder);
     if (!d)
         return;
-    for (struct dirent *e; (e = readdir(d));) {
-        unsigned long long version, job;
-        bool named = is_later(e->d_name, m);
-        for (uint64_t r = 0; r < m->ranks && !named; r++)
-            named = strcmp(e->d_name, m->rank[r].name) == 0;
-        if (!named && is_ours(e->d_name, &version, &job))
-            (void)unlinkat(dirfd(d), e->d_name, 0);
+    for (int files = 0; files < 2; files++) { /* manifests first: one that is there names what is there */
+        rewinddir(d);
+        for (struct dirent *e; (e = readdir(d));) {
+            struct named f;
+            if (is_past(dirfd(d), e->d_name, m) && is_ours(e->d_name, &f) && (files || f.manifest))
+                (void)unlinkat(dirfd(d), e->d_name, 0);
+        }
+        if (!files)
+            (void)fsync(dirfd(d));
     }
     closedir(d);
 }

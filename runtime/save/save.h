@@ -1,10 +1,13 @@
 /* What a job has saved (keel_keep_save), in a folder that all who write or read it see:
  *
- *   manifest           text: of what the save consists, each file with its length and digest, and its own digest
- *   VERSION.JOB.rankN  what rank N holds (struct save_head and what follows)
+ *   VERSION.JOB.manifest  text: of what the save consists, each file with its length and digest, and its own digest
+ *   VERSION.JOB.rankN     what rank N holds (struct save_head and what follows)
  *
- * Files have mode 0600. Each is written under another name, brought to the disk, and then named; the manifest comes
- * last, so that it never names what is not there. Digests are BLAKE2b of 32 bytes. Why something cannot be done is
+ * Files have mode 0600. Each is written under a name of its writer's own, brought to the disk, and then named; the
+ * manifest comes last, so that it never names what is not there. No save has the names of another one: whoever stood
+ * still while a later one was made, and goes on, overwrites nothing of that. What a folder has is the greatest version
+ * whose files are all there; who has written its manifest takes the earlier ones away.
+ * Digests are BLAKE2b of 32 bytes. Why something cannot be done is
  * written into why, one line. */
 #ifndef KEEL_SAVE_SAVE_H
 #define KEEL_SAVE_SAVE_H
@@ -48,15 +51,18 @@ struct save_manifest {
 /* Of that many ranks, zeroed. False: out of memory. */
 bool save_manifest_room(struct save_manifest *m, uint64_t ranks);
 void save_manifest_free(struct save_manifest *m);
-/* False also: the folder has a later save of the same job. */
 bool save_manifest_write(const char *folder, const struct save_manifest *m, char *why);
+/* The save that a folder has: the path of its manifest. where: the folder, or such a path itself. */
+bool save_find(const char *where, char path[SAVE_PATH], char *why);
 /* False also: it is not there, or is not what was written. Then there is nothing to free. */
-bool save_manifest_read(const char *folder, struct save_manifest *m, char *why);
+bool save_manifest_read(const char *path, struct save_manifest *m, char *why);
 /* The text that a manifest is, and back. NULL, false: out of memory; it is none. */
 char *save_manifest_text(const struct save_manifest *m, size_t *len);
 bool save_manifest_parse(const char *text, size_t len, struct save_manifest *m, char *why);
 /* All files are there, and each byte is what was written, for a job of so many ranks. Reads all of them. */
-bool save_verify(const char *folder, uint64_t ranks, char *why);
+bool save_verify(const char *path, uint64_t ranks, char *why);
+/* The folder in which a manifest lies. */
+void save_folder(char folder[SAVE_PATH], const char *path);
 /* Takes away what earlier saves have left in the folder; later ones of the same job stay. */
 void save_sweep(const char *folder, const struct save_manifest *m);
 /* The name of a rank's file. */
@@ -67,7 +73,7 @@ struct save_file {
     int fd;
     uint64_t bytes; /* written or read so far */
     crypto_generichash_state sum;
-    char path[SAVE_PATH], part[SAVE_PATH + 8]; /* as what it is written */
+    char path[SAVE_PATH], part[SAVE_PATH + 24]; /* as what it is written */
 };
 /* Makes the folder, if it is not there. */
 bool save_create(struct save_file *f, const char *folder, const char *name, char *why);

@@ -11,8 +11,8 @@ import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 import keeltest
-from cluster import Cluster
-from keeltest import run
+from cluster import QUICK, Cluster
+from keeltest import run, state_of
 
 KEPT = os.environ.get("KEEL_KEPT", "build/tests/fault/kept")
 LOADED = os.environ.get("KEEL_LOADED", "build/tests/fault/loaded")
@@ -57,6 +57,11 @@ class Folder(tempfile.TemporaryDirectory):
         return os.path.join(super().__enter__(), "saved")
 
 
+def manifests(folder):
+    """Versions that have one."""
+    return sorted(int(name.split(".")[0]) for name in os.listdir(folder) if name.endswith(".manifest"))
+
+
 def saved(folder, **kw):
     with Cluster(RANKS, [KEPT, str(STEPS), "save", folder], options=FAR, **kw) as job:
         assert job.wait() == 0, job.stderr()
@@ -69,7 +74,7 @@ def test_a_later_job_goes_on_on_as_many_nodes_or_others():
         out = saved(folder)
         assert re.findall("^version ([0-9]+): KEEL_OK$", out, re.M) == ["3", "6"], out
         names = sorted(os.listdir(folder))
-        assert len(names) == RANKS + 1 and "manifest" in names, names  # the save before is gone
+        assert len(names) == RANKS + 1 and len(manifests(folder)) == 1, names  # the save before is gone
         assert stat.S_IMODE(os.stat(folder).st_mode) == 0o700
         for name in names:
             assert stat.S_IMODE(os.stat(os.path.join(folder, name)).st_mode) == 0o600, name
@@ -101,6 +106,26 @@ def test_whoever_dies_while_the_manifest_is_written_it_is_completed():
         with Folder() as folder:
             saved(folder, spares=1, env={"KEEL_FAULT": "%s:%d:%s:rank=0" % (point, nth, action)})
             expect_restored(folder, 6)
+
+
+def test_who_stands_still_before_it_names_a_manifest_overwrites_no_later_one():
+    """Its node falls silent, its rank is taken over, and all go on to later saves; then its process goes on, and not its
+    agent, which would end it."""
+    with Folder() as folder:
+        with Cluster(RANKS, [KEPT, "100000", "save", folder], spares=1, options=QUICK,
+                     env={"KEEL_FAULT": "save.finishing:2:stop:rank=0,save.named:1:stop:rank=0"}) as job:
+            assert job.until(lambda c: c.stopped(), "rank 0 to stand still"), job.stderr()
+            node, pid = job.stopped()
+            job.signal_node(node, signal.SIGSTOP)
+            assert job.until(lambda c: os.path.isdir(folder) and any(v > 3 for v in manifests(folder)),
+                             "a later save"), job.stderr()
+            job.signal_pid(pid, signal.SIGCONT)
+            assert job.until(lambda c: state_of(pid) == "T", "the first save's manifest to be named"), job.stderr()
+            job.kill_all()
+            assert job.wait() != 0
+        last = manifests(folder)[-1]
+        code, out, err = run(["-n", str(RANKS), "--restore", folder, KEPT, str(last + 1)])
+        assert code == 0 and last > 3 and begun(out) == [last] * RANKS, (last, code, out, err)
 
 
 def test_whoever_dies_while_what_was_saved_is_read():
@@ -193,7 +218,7 @@ def test_a_save_for_a_rank_that_nobody_runs():
                                          env={"KEEL_FAULT": fault + ":node:rank=2"}) as job:
             assert job.wait() == 0, job.stderr()
             assert "version 3: %s\n" % said in job.stdout(), (fault, job.stdout(), job.stderr())
-            assert os.path.exists(os.path.join(folder, "manifest")) == (said == "KEEL_OK")
+            assert len(manifests(folder)) == (said == "KEEL_OK")
 
 
 def test_what_cannot_be_written_is_an_error_and_the_work_goes_on():
@@ -234,7 +259,7 @@ def test_what_is_not_what_was_saved_is_refused_before_anything_starts():
             expect_refused(folder, "length|digest")
             os.truncate(path, len(whole))
             os.rename(path, path + "x")
-            expect_refused(folder, "No such file")
+            expect_refused(folder, "No such file|no manifest")
             os.rename(path + "x", path)
         expect_restored(folder, 6)
 

@@ -19,6 +19,7 @@ BEYOND = {
     "replica.details_known": "programs of the simulation have no replicas",
     "replica.meeting": "programs of the simulation have no replicas",
     "replica.said": "programs of the simulation have no replicas",
+    "save.finishing": "programs of the simulation save nothing",
     "save.loaded": "programs of the simulation save nothing",
     "save.loading": "programs of the simulation save nothing",
     "save.named": "programs of the simulation save nothing",

@@ -126,13 +126,16 @@ static keel_status read_all(struct reading *r, const struct save_manifest *m)
     return status;
 }
 
-static keel_status read_file(struct client *c, int rank, const char *folder, uint64_t *version)
+/* where: the manifest, from keelrun; or the folder. */
+static keel_status read_file(struct client *c, int rank, const char *where, uint64_t *version)
 {
     struct save_manifest m;
+    char path[SAVE_PATH], folder[SAVE_PATH];
     struct reading r = {.c = c, .rank = rank, .block = malloc(BLOCK)};
     if (!r.block)
         return KEEL_ERR_NOMEM;
-    keel_status status = save_manifest_read(folder, &m, r.why) ? KEEL_OK : refused(&r);
+    keel_status status = save_find(where, path, r.why) && save_manifest_read(path, &m, r.why) ? KEEL_OK : refused(&r);
+    save_folder(folder, path);
     if (status == KEEL_OK) {
         *version = m.version;
         if (m.ranks != (uint64_t)c->size) {
@@ -165,22 +168,22 @@ static keel_status mark(struct client *c, int rank, uint64_t version, uint64_t l
     return status;
 }
 
-static keel_status load_rank(struct client *c, int rank, const char *folder, uint64_t last)
+static keel_status load_rank(struct client *c, int rank, const char *where, uint64_t last)
 {
     uint64_t version = 0;
-    keel_status status = read_file(c, rank, folder, &version);
+    keel_status status = read_file(c, rank, where, &version);
     return status == KEEL_OK ? mark(c, rank, version, last) : status;
 }
 
 /* Whoever has nothing after the first meeting is dead for good. */
-static keel_status load_dead(struct client *c, const char *folder, uint64_t last)
+static keel_status load_dead(struct client *c, const char *where, uint64_t last)
 {
     keel_status status = KEEL_OK;
     for (int r = 0; r < c->size && status == KEEL_OK; r++) {
         uint64_t loaded;
         status = rma_get_strong(c, c->keep->segment, r, offsetof(struct keep_root, loaded), &loaded, sizeof loaded);
         if (status == KEEL_OK && !loaded)
-            status = load_rank(c, r, folder, last);
+            status = load_rank(c, r, where, last);
         if (status == KEEL_ERR_DATA_LOST)
             log_error("%s: what rank %d has kept is lost: no copy of it is left", here, r);
     }
@@ -189,21 +192,21 @@ static keel_status load_dead(struct client *c, const char *folder, uint64_t last
 
 /* What is done before a meeting, behind which so many more are to come. k->load_filled: of the meeting before, whether
  * somebody has said in it that nothing is left; a process that takes a rank over does not know, and looks. */
-static void before_meeting(struct client *c, const char *folder, uint64_t last, uint64_t more)
+static void before_meeting(struct client *c, const char *where, uint64_t last, uint64_t more)
 {
     struct keep *k = c->keep;
     const bool fills = more ? keep_is_lowest(c) : !k->load_filled;
     k->load_filled = false;
     k->load_status = KEEL_OK;
     if (more == LOAD_MEETINGS - 1) {
-        k->load_status = load_rank(c, c->rank, folder, last);
+        k->load_status = load_rank(c, c->rank, where, last);
     } else if (fills) {
-        k->load_status = load_dead(c, folder, last);
+        k->load_status = load_dead(c, where, last);
         k->load_filled = k->load_status == KEEL_OK;
     }
 }
 
-keel_status keep_load_files(struct client *c, const char *folder)
+keel_status keep_load_files(struct client *c, const char *where)
 {
     struct keep *k = c->keep;
     struct keep_root root;
@@ -212,7 +215,7 @@ keel_status keep_load_files(struct client *c, const char *folder)
     while (status == KEEL_OK && c->collectives < last) {
         const uint64_t meeting = c->collectives + 1, more = last - meeting;
         if (k->loading != meeting) /* else it ended by its time-out, and goes on */
-            before_meeting(c, folder, last, more);
+            before_meeting(c, where, last, more);
         k->loading = meeting;
         status = keep_agree(c, here, more << 32, k->load_status, k->load_filled, &k->load_filled);
     }

@@ -21,9 +21,9 @@ enum {
 keel_status keep_save_files(struct client *c, uint64_t version, const char *folder);
 /* The program's segments of all ranks, in the order of their allocation; how many. out may be NULL. */
 size_t keep_segments(const struct client *c, struct keel_segment **out);
-/* The folder that keelrun was told to begin with, or NULL. */
+/* The manifest, or the folder, that the job was told to begin with, or NULL. */
 const char *keep_begins_with(void);
 /* load.c: the contents of what was saved, into this rank's parts and a slot, with its version, and those of ranks that
  * are dead for good; all meet. */
-keel_status keep_load_files(struct client *c, const char *folder);
+keel_status keep_load_files(struct client *c, const char *where);
 #endif

@@ -692,7 +692,7 @@ def test_keelrun_event_log_is_json_lines():
 
 def test_keelrun_restore_wants_what_was_saved():
     with tempfile.TemporaryDirectory(prefix="keel-test-") as directory:
-        for folder, words in (directory, "manifest: No such file"), (directory + "/none", "No such file"):
+        for folder, words in (directory, "no manifest"), (directory + "/none", "No such file"):
             code, out, err = run(["-n", "2", "--restore", folder] + WHO)
             assert code == 2 and out == "" and err.count("\n") == 1 and words in err, (folder, code, out, err)
 

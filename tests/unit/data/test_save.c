@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -115,10 +116,11 @@ static const char *in_folder(const char *name)
 static int remove_folder(void **state)
 {
     (void)state;
-    static const char *const names[] = {"manifest", "manifest.part", "6.0000000000001234.rank0",
-                                        "9.0000000000001234.rank0", "12.0000000000004321.rank0"};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        (void)unlink(in_folder(names[i]));
+    DIR *d = opendir(folder);
+    for (struct dirent *e; d && (e = readdir(d));)
+        (void)unlinkat(dirfd(d), e->d_name, 0);
+    if (d)
+        closedir(d);
     return rmdir(folder);
 }
 
@@ -133,23 +135,42 @@ static bool write_version(uint64_t version, uint64_t job, struct save_manifest *
     return save_manifest_write(folder, m, why);
 }
 
-/* Who stood still while a later version was saved changes nothing of that, before it names its own and after. */
+static uint64_t version_there(void)
+{
+    char path[SAVE_PATH], why[SAVE_WHY];
+    struct save_manifest m;
+    if (!save_find(folder, path, why) || !save_verify(path, 1, why) || !save_manifest_read(path, &m, why))
+        return 0;
+    save_manifest_free(&m);
+    return m.version;
+}
+
+static bool is_there(const char *name)
+{
+    return access(in_folder(name), F_OK) == 0;
+}
+
+/* Who stood still while a later version was saved changes nothing of that, whenever it goes on. */
 static void who_comes_late_leaves_the_later_save(void **state)
 {
     (void)state;
-    struct save_manifest six, nine, late;
+    struct save_manifest six, nine;
     char why[SAVE_WHY];
     assert_true(write_version(6, 0x1234, &six));
+    assert_int_equal(version_there(), 6);
     assert_true(write_version(9, 0x1234, &nine));
+    assert_int_equal(version_there(), 9);
     save_sweep(folder, &six);
-    assert_true(save_verify(folder, 1, why));
-    assert_false(write_version(6, 0x1234, &late));
-    save_manifest_free(&late);
-    assert_true(save_manifest_read(folder, &late, why));
-    assert_int_equal(late.version, 9);
-    save_manifest_free(&late);
+    assert_int_equal(version_there(), 9);
+    assert_true(save_manifest_write(folder, &six, why));
+    assert_int_equal(version_there(), 9);
     save_sweep(folder, &nine);
-    assert_true(save_verify(folder, 1, why) && access(in_folder("6.0000000000001234.rank0"), F_OK) != 0);
+    assert_int_equal(version_there(), 9);
+    assert_true(save_manifest_write(folder, &six, why)); /* its files are gone */
+    assert_int_equal(version_there(), 9);
+    save_sweep(folder, &six);
+    assert_int_equal(version_there(), 9);
+    assert_false(is_there("6.0000000000001234.rank0"));
     save_manifest_free(&six);
     save_manifest_free(&nine);
 }
@@ -161,23 +182,65 @@ static void another_job_begins_anew_whatever_its_version(void **state)
     char why[SAVE_WHY];
     assert_true(write_version(12, 0x4321, &old));
     assert_true(write_version(6, 0x1234, &new));
+    assert_int_equal(version_there(), 12); /* the new save has not ended */
     save_sweep(folder, &new);
-    assert_true(save_verify(folder, 1, why) && access(in_folder("12.0000000000004321.rank0"), F_OK) != 0);
+    assert_int_equal(version_there(), 6);
+    assert_false(is_there("12.0000000000004321.rank0"));
+    assert_true(save_manifest_write(folder, &old, why)); /* somebody of the former job stood still */
+    save_sweep(folder, &old);
+    assert_int_equal(version_there(), 6);
     save_manifest_free(&old);
     save_manifest_free(&new);
+}
+
+/* Two that both think that they are to write it: each writes a file of its own, and what has the name is whole. */
+static void two_write_the_same_file(void **state)
+{
+    (void)state;
+    struct save_file a, b;
+    struct save_entry e = {.bytes = 6};
+    char why[SAVE_WHY];
+    uint8_t sum[SAVE_SUM];
+    save_name(e.name, 6, 0x1234, 0);
+    assert_true(save_create(&a, folder, e.name, why) && save_append(&a, "abc", 3, why));
+    assert_true(save_create(&b, folder, e.name, why) && save_append(&b, "abcdef", 6, why));
+    assert_true(save_append(&a, "def", 3, why) && save_finish(&a, e.sum, why));
+    for (int i = 0; i < 2; i++) {
+        struct save_file f;
+        char got[6];
+        assert_true(save_open(&f, folder, e.name, why) && save_next(&f, got, sizeof got, why));
+        assert_memory_equal(got, "abcdef", 6);
+        assert_true(save_check(&f, &e, why));
+        if (i == 0)
+            assert_true(save_finish(&b, sum, why));
+    }
+}
+
+/* What is still being written of the same version stays; of earlier ones it goes. */
+static void what_is_being_written_stays(void **state)
+{
+    (void)state;
+    struct save_manifest six;
+    struct save_file now, before;
+    char why[SAVE_WHY];
+    uint8_t sum[SAVE_SUM];
+    assert_true(save_create(&now, folder, "6.0000000000001234.manifest", why));
+    assert_true(save_create(&before, folder, "5.0000000000001234.rank0", why));
+    assert_true(write_version(6, 0x1234, &six));
+    save_sweep(folder, &six);
+    assert_true(save_finish(&now, sum, why));
+    assert_false(save_finish(&before, sum, why));
+    save_manifest_free(&six);
 }
 
 static void nobody_waits_for_a_pipe(void **state)
 {
     (void)state;
-    struct save_manifest m;
-    char why[SAVE_WHY];
+    char why[SAVE_WHY], path[SAVE_PATH];
     alarm(20);
-    assert_int_equal(mkfifo(in_folder("manifest.part"), 0600), 0);
-    assert_false(write_version(6, 0x1234, &m));
-    save_manifest_free(&m);
-    assert_int_equal(mkfifo(in_folder("manifest"), 0600), 0);
-    assert_false(save_verify(folder, 1, why));
+    assert_int_equal(mkfifo(in_folder("6.0000000000001234.manifest"), 0600), 0);
+    assert_true(save_find(folder, path, why));
+    assert_false(save_verify(path, 1, why));
     assert_non_null(strstr(why, "it is no file"));
     alarm(0);
 }
@@ -190,6 +253,8 @@ int main(void)
         cmocka_unit_test(what_is_no_manifest_is_refused),
         cmocka_unit_test_setup_teardown(who_comes_late_leaves_the_later_save, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(another_job_begins_anew_whatever_its_version, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(two_write_the_same_file, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(what_is_being_written_stays, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(nobody_waits_for_a_pipe, make_folder, remove_folder),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
