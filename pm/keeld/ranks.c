@@ -43,7 +43,9 @@ static void pmi_feed(struct keeld *a, struct keeld_process *e, const uint8_t *da
     process_write_pmi(e->p, out.data, out.len);
     bytes_free(&out);
     if (effects & PMI_BROKEN) {
-        log_warn("rank %d: its PMI socket is closed: %s", e->p->life.rank, why);
+        char name[REPLICA_NAME];
+        log_warn("%s: its PMI socket is closed: %s", replica_name(&a->job.settings.replicas, e->p->life.rank, name),
+                 why);
         process_close_pmi(e->p);
     }
     if (effects & PMI_FENCE)

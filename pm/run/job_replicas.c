@@ -72,6 +72,11 @@ void job_replicas_view(struct job *j, const json_t *sets)
             is_new[s] = loss_of(j, json_array_get(sets, (size_t)s), &r->loss[s]);
     news_sets(&j->news, r->loss);
     for (int s = 0; s < map_of(j)->replicas; s++)
+        if (is_new[s])
+            job_event(j, "set_retired",
+                      json_pack("{s:i, s:i, s:i, s:i, s:i}", "set", s, "rank", r->loss[s].native, "of_node",
+                                r->loss[s].node, "signal", r->loss[s].signal, "code", r->loss[s].code));
+    for (int s = 0; s < map_of(j)->replicas; s++)
         if (is_new[s]) {
             replica_output_retire(r->output, s);
             stdin_feed_taken(&j->feed, job_replicas_taken(j, -1, 0));

@@ -134,6 +134,8 @@ static void run_now(struct job *j)
                                 "started_by", starters(j));
     if (settings_on_grid(&j->options->job))
         job_grid_tell(&j->options->job, started);
+    if (j->replicas.output)
+        json_object_set_new(started, "replicas", settings_replicas(&j->options->job.replicas));
     job_event(j, "started", started);
     FAULT_POINT("run.started");
     stdin_feed_start(&j->feed, &j->loop, feed_send, j);

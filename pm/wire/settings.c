@@ -39,7 +39,7 @@ static bool rails_of(const json_t *object, struct rail_list *out)
     return true;
 }
 
-static json_t *replicas_encode(const struct replica_map *m)
+json_t *settings_replicas(const struct replica_map *m)
 {
     if (!replica_map_is_used(m))
         return json_null();
@@ -54,7 +54,7 @@ json_t *settings_encode(const struct job_settings *s)
                           codec_ints(s->rank_node, s->ranks), "edges", codec_ints(s->edges, 2 * s->edge_count),
                           "domains", codec_ints(s->copies.domain, domains), "grid", grid_encode(s), "range_base",
                           (json_int_t)s->range.base, "range_bytes", (json_int_t)s->range.bytes, "rails",
-                          rails_json(&s->rails), "replicas", replicas_encode(&s->replicas));
+                          rails_json(&s->rails), "replicas", settings_replicas(&s->replicas));
 #define PUT_NUMBER(member, key, low, high) json_object_set_new(m, key, json_integer(s->member));
 #define PUT_FLAG(member, key) json_object_set_new(m, key, json_boolean(s->member));
 #define PUT_CHOICE(member, key, last) json_object_set_new(m, key, json_integer((int)s->member));

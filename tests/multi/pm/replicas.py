@@ -154,6 +154,8 @@ def test_status_names_ranks_and_sets():
         wait_for(lambda: job.status()["replicas"]["lost"][1], "the loss of set 1")
         assert job.status()["replicas"]["lost"] == [None, {"rank": 6, "node": node, "signal": 9, "code": 0}]
         wait_for(lambda: all(rank["state"] == "killed" for n in job.status()["nodes"].values() for rank in n["ranks"] if rank["set"] == 1), "the others of the set to end")
+        assert [(e["set"], e["rank"], e["signal"]) for e in job.events("set_retired")] == [(1, 6, 9)]
+        assert job.events("started")[0]["replicas"] == {"sets": 2, "native": list(range(8))}
         assert lines(job.stderr()) == ["set 1 has lost rank 2 (it was killed by SIGKILL) and is retired; set 0 goes on"], job.stderr()
         subprocess.run([KEELCTL, "stop", job.id()], timeout=HANG_S)
         assert job.wait() == 143
@@ -194,6 +196,40 @@ def test_set_after_set_may_break_until_the_last_one_does():
         assert job.wait() == 137, job.stderr()
         assert lines(job.stderr())[2:] == ["set 2 has lost rank 0 (it was killed by SIGKILL), and no set is left",
                                            "the job ended with exit code 137 after the loss of 3 sets"], job.stderr()
+
+
+def test_one_of_two_nodes_may_die():
+    for node in "0", "1":
+        with Job(["-n", "2", "--replicas", "2", "sh", "-c", COUNT]) as job:
+            job.wait_ranks(4)
+            subprocess.run([KEELCTL, "kill-node", job.id(), node], stdout=subprocess.DEVNULL, check=True, timeout=HANG_S)
+            assert job.wait() == 0, job.stderr()
+            shown_once(job.stdout(), 2)
+
+
+def test_node_that_all_sets_need_ends_the_job():
+    with file_of("0 0 0\n1 2 0\n2 4 0\n0 3 1\n1 5 1\n2 1 1\n") as path:
+        with Job(["-n", "3", "--nodes", "3", "--replicas", "2", "--replica-map", path, "sleep", "10000"]) as job:
+            job.wait_ranks(6)
+            subprocess.run([KEELCTL, "kill-node", job.id(), "1"], stdout=subprocess.DEVNULL, check=True, timeout=HANG_S)
+            assert job.wait() == 137, job.stderr()
+            assert lines(job.stderr())[1] == "set 1 has lost rank 0 (node 1 died), and no set is left", job.stderr()
+
+
+def test_sets_go_on_without_keelrun():
+    with tempfile.TemporaryDirectory() as folder:
+        script = "while [ ! -e %s/go ]; do sleep 0.05; done; echo x >> %s/$KEEL_RANK" % (folder, folder)
+        with Job(["-n", "2", "--replicas", "2", "--nodes", "4", "sh", "-c", script]) as job:
+            first = job.wait_ranks(4)["nodes"][0]["ranks"][0]["pid"]
+            os.kill(job.process.pid, signal.SIGKILL)
+            job.process.wait()
+            os.kill(first, signal.SIGKILL)
+            wait_for(lambda: job.status()["replicas"]["lost"][0], "the loss of set 0")
+            open(folder + "/go", "w").close()
+            wait_for(lambda: not keeltest.processes_with(job.tag), "the end of the job")
+            for r in "0", "1":
+                with open(folder + "/" + r) as f:
+                    assert f.read() == "x\n"
 
 
 def test_mpi_program_goes_on_where_a_set_has_lost_a_rank():
