@@ -13,7 +13,8 @@ BEYOND = {  # calls that no wrapper sees, and what becomes of their ranks
     "keel_rank": "replica_of in runtime/client/job/questions.c", "keel_size": "ranks of the map, likewise",
     "keel_group_world": "public_groups_are", "keel_group_node": "public_groups_are",
     "keel_failure_fd": "none, in runtime/client/job/notify.c", "keel_restarted": "no rank: none is started again",
-    "keel_init": "no rank", "keel_init_over": "no rank: such a job has no replicas", "keel_abort": "no rank: its set ends",
+    "keel_init": "no rank", "keel_init_over": "no rank: such a job has no replicas",
+    "keel_abort": "no rank: its set ends",
     "keel_need_all": "no rank", "keel_survive": "no rank", "keel_survives": "no rank",
     "keel_local_alloc": "no rank", "keel_local_free": "no rank", "keel_status_text": "no rank",
     "keel_status_name": "no rank", "keel_type_size": "no rank", "keel_verdict_name": "no rank"}

@@ -68,7 +68,7 @@ static void wait_for_the_end(void)
 
 keel_status replica_after(keel_status status)
 {
-    if (status != KEEL_OK && status != KEEL_IN_PROGRESS && replica_is_broken())
+    if (status != KEEL_IN_PROGRESS && replica_is_broken()) /* also of what was complete without the dead */
         wait_for_the_end();
     return status;
 }

@@ -116,12 +116,6 @@ static void line(int set, const char *what_follows, char out[LINE])
                  replica.rank, f.number, ordinal(f.number), a, lower, b, upper, what_follows);
 }
 
-static void tell(const char *text)
-{
-    fprintf(stderr, "keel: %s\n", text);
-    (void)replica.below->event("mismatch", replica.rank, text);
-}
-
 /* ---- the majority's bytes ---- */
 
 static bool is_put(const struct check_op *op)
@@ -237,13 +231,25 @@ static keel_status mend(const struct check *good, const struct check *bad, struc
 
 /* ---- what comes of it ---- */
 
+/* Two replicas that differ, the lower one first. odd: which of them is wrong, as the third says; -1: nobody knows. */
+struct dispute {
+    int a, b, odd;
+    const struct check_sum *sums;
+    const bool *there;
+};
+
+struct line_said {
+    uint64_t exchange;
+    char text[LINE];
+};
+
 /* All that are there go on from the same sum. */
-static void settle(const struct check_sum *sums, const bool *there)
+static void settle(const struct dispute *d)
 {
     struct check_sum with = {0, 0};
     for (int s = 0; s < replica.sets; s++)
-        if (there[s] && sums[s].count > with.count)
-            with.count = sums[s].count;
+        if (d->there[s] && d->sums[s].count > with.count)
+            with.count = d->sums[s].count;
     check_settle(&replica.ops, &with);
 }
 
@@ -254,88 +260,117 @@ static _Noreturn void stop(const char *text)
     keel_abort(1, text);
 }
 
-static keel_status tell_or_stop(int set, const struct check_sum *sums, const bool *there, const char *text)
+/* Each replica says the same at the same point, as whatever a program writes appears once, from one of them. */
+static void tell(const struct dispute *d, const char *text)
 {
-    static bool told_once;
-    bool first = !told_once;
-    char follows[WORDS];
-    told_once = true;
-    snprintf(follows, sizeof follows, "rank %d: set %d ends, as it differs from set %d", replica.rank, replica.set,
-             set);
+    fflush(NULL);
+    fprintf(stderr, "%s\n", text);
+    if (replica.set == d->a)
+        (void)replica.below->event("mismatch", replica.rank, text);
+}
+
+/* The third replica gets the line from the lower of the two. */
+static keel_status pass_line(const struct dispute *d, const char *text)
+{
+    struct line_said said = {.exchange = replica.exchanges};
+    keel_status status = KEEL_OK;
+    snprintf(said.text, sizeof said.text, "%s", text);
+    for (int s = 0; s < replica.sets && replica.set == d->a; s++)
+        if (s != d->a && s != d->b && d->there[s])
+            (void)replica_send(s, REPLICA_LINE, &said, sizeof said, &status);
+    return status;
+}
+
+/* What nobody can mend: all know it, and stop or go on. */
+static keel_status tell_or_stop(const struct dispute *d, const char *text)
+{
+    static bool told;
+    bool first = !told;
+    told = true;
     if (replica.on_mismatch == MISMATCH_STOP)
-        stop(replica.set < set ? text : follows);
-    if (replica.set < set && (replica.on_mismatch == MISMATCH_REPORT || first))
-        tell(text);
-    settle(sums, there);
+        stop(text);
+    if (replica.on_mismatch == MISMATCH_REPORT || first)
+        tell(d, text);
+    settle(d);
     return KEEL_OK;
 }
 
-static keel_status differs_from(int set, bool mends, int odd, const struct check_sum *sums, const bool *there,
-                                struct replica_last *last)
+/* One of the two has ended before they knew where they differ. The other one is right if the third says so. */
+static keel_status left_alone(const struct dispute *d, keel_status status)
 {
-    keel_status status = KEEL_OK;
     char text[LINE];
-    bool mine_is_good = odd != replica.set;
-    if (!send_detail(set, &status) || !hear_detail(set, &status)) {
-        if (status != KEEL_OK)
-            return status;
-        snprintf(text, sizeof text,
-                 "rank %d: set %d and set %d differ since operation %" PRIu64 ", and the other one has ended before it "
-                 "was found where",
-                 replica.rank, replica.set, set, replica.ops.equal.count + 1);
-        if ((!mends || !mine_is_good) && replica.on_mismatch == MISMATCH_STOP)
-            stop(text);
-        check_was_equal(&replica.ops); /* this one is right, or goes on all the same */
-        return KEEL_OK;
-    }
-    FAULT_POINT("replica.details_known");
-    const struct check *good = mine_is_good ? &replica.ops : &theirs, *bad = mine_is_good ? &theirs : &replica.ops;
-    char follows[64];
-    if (!mends) {
-        line(set, "", text);
-        return tell_or_stop(set, sums, there, text);
-    }
-    if (!can_be_mended(good, bad, last)) {
-        snprintf(follows, sizeof follows, ": set %d ends", odd);
-        line(set, follows, text);
-        if (!mine_is_good)
-            stop(text);
-        check_was_equal(&replica.ops);
-        return KEEL_OK;
-    }
-    snprintf(follows, sizeof follows, ": set %d has got the bytes of the others", odd);
-    line(set, follows, text);
-    status = mend(good, bad, last, set, mine_is_good);
+    if (status != KEEL_OK)
+        return status;
+    snprintf(text, sizeof text,
+             "rank %d: set %d and set %d differ since operation %" PRIu64
+             ", and one has ended before it was found where",
+             replica.rank, d->a, d->b, replica.ops.equal.count + 1);
+    if ((d->odd < 0 || d->odd == replica.set) && replica.on_mismatch == MISMATCH_STOP)
+        stop(text);
+    check_was_equal(&replica.ops);
+    return KEEL_OK;
+}
+
+static keel_status mend_or_end(const struct dispute *d, int other, struct replica_last *last)
+{
+    bool good = d->odd != replica.set;
+    const struct check *right = good ? &replica.ops : &theirs, *wrong = good ? &theirs : &replica.ops;
+    bool mends = can_be_mended(right, wrong, last);
+    char text[LINE], follows[64];
+    snprintf(follows, sizeof follows, mends ? ": set %d has got the bytes of the others" : ": set %d ends", d->odd);
+    line(other, follows, text);
+    keel_status status = pass_line(d, text);
+    if (!mends && !good)
+        stop(text);
+    if (status == KEEL_OK && mends)
+        status = mend(right, wrong, last, other, good);
     if (status != KEEL_OK && status != KEEL_ERR_RANK_DEAD)
         stop(text);
-    if (mine_is_good)
-        tell(text);
-    check_settle(&replica.ops, &sums[mine_is_good ? replica.set : set]);
+    tell(d, text);
+    check_settle(&replica.ops, &d->sums[good ? replica.set : other]);
+    return KEEL_OK;
+}
+
+static keel_status differs_from(const struct dispute *d, struct replica_last *last)
+{
+    int other = replica.set == d->a ? d->b : d->a;
+    keel_status status = KEEL_OK;
+    char text[LINE];
+    if (!send_detail(other, &status) || !hear_detail(other, &status))
+        return left_alone(d, status);
+    FAULT_POINT("replica.details_known");
+    if (d->odd >= 0)
+        return mend_or_end(d, other, last);
+    line(other, "", text);
+    status = pass_line(d, text);
+    return status != KEEL_OK ? status : tell_or_stop(d, text);
+}
+
+/* The third one: equal to one of the two, or different from both. */
+static keel_status looks_on(const struct dispute *d)
+{
+    keel_status status = KEEL_OK;
+    struct line_said said;
+    do {
+        if (!replica_hear(d->a, REPLICA_LINE, &said, sizeof said, &status)) {
+            snprintf(said.text, sizeof said.text, "rank %d: set %d and set %d differ", replica.rank, d->a, d->b);
+            break;
+        }
+    } while (said.exchange < replica.exchanges);
+    if (status != KEEL_OK)
+        return status;
+    if (d->odd < 0)
+        return tell_or_stop(d, said.text);
+    tell(d, said.text);
+    check_was_equal(&replica.ops);
     return KEEL_OK;
 }
 
 keel_status replica_differ(const struct check_outcome *o, const struct check_sum *sums, const bool *there,
                            struct replica_last *last)
 {
-    bool mends = o->verdict == CHECK_ONE_DIFFERS && replica.on_mismatch == MISMATCH_STOP;
-    if (mends) {
-        int first = o->odd == 0 ? 1 : 0;
-        if (replica.set == o->odd)
-            return differs_from(first, true, o->odd, sums, there, last);
-        if (replica.set == first)
-            return differs_from(o->odd, true, o->odd, sums, there, last);
-        check_was_equal(&replica.ops); /* the other one of the two does it */
-        return KEEL_OK;
-    }
-    /* The two that differ first find out what; of three that all differ the last one knows that it does. */
-    int other = replica.set == o->a ? o->b : replica.set == o->b ? o->a : -1;
-    if (other >= 0)
-        return differs_from(other, false, -1, sums, there, last);
-    char text[LINE];
-    snprintf(text, sizeof text, "rank %d: set %d ends, as it differs from set %d and from set %d", replica.rank,
-             replica.set, o->a, o->b);
-    if (replica.on_mismatch == MISMATCH_STOP)
-        stop(text);
-    settle(sums, there);
-    return KEEL_OK;
+    struct dispute d = {o->a, o->b, -1, sums, there};
+    if (o->verdict == CHECK_ONE_DIFFERS && replica.on_mismatch == MISMATCH_STOP)
+        d.odd = o->odd;
+    return replica.set == d.a || replica.set == d.b ? differs_from(&d, last) : looks_on(&d);
 }

@@ -1,0 +1,93 @@
+"""Sets of replicas: a program of all calls runs as it does alone, a flipped bit is found or written over, and a process
+that is killed costs its set."""
+import os
+import re
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../lib"))
+import keeltest
+from keeltest import run
+
+PROGRAM, NPB, STENCIL = (os.environ.get(name, "") for name in ("KEEL_REPLICAS", "KEEL_NPB", "KEEL_STENCIL"))
+FAR = ["--silence", "600s", "--stopped", "never"]
+WHERE = {1: "3rd operation since the start, keel_put to rank 1, segment 1 at 0, 8 bytes",
+         2: "4th operation since the start, keel_put_nb to rank 1, segment 1 at 8, 8 bytes",
+         3: "keel_message_send to rank 1, tag 7, 8 bytes", 4: "keel_allreduce_sum, 8 bytes",
+         5: "keel_put_signal to rank 1, segment 1 at 16, 8 bytes", 6: "keel_acc to rank 1, segment 1 at 4072, 8 bytes",
+         7: "keel_put_strided to rank 1, segment 1 at 1024, 128 bytes",
+         8: "23rd operation since the start, keel_put to"}
+FINE = "all is as with one set\n"
+
+
+def job(*args, ranks=2, replicas=2, program=(PROGRAM,), env=None):
+    sets = ["--replicas", str(replicas)] if replicas > 1 else []
+    return run([*FAR, "-n", str(ranks), *sets, *args, *program], env=env or {}, seconds=120)
+
+
+def spoilt(name, rank, step, *args, **kw):
+    """One replica of the rank does it in that step: whichever comes first."""
+    with tempfile.TemporaryDirectory() as folder:
+        return job(*args, env={name: f"{rank} {step} {folder}/claim"}, **kw)
+
+
+def test_as_with_one_set():
+    for replicas in (1, 2, 3):
+        for ranks in (1, 2, 3):
+            assert job(ranks=ranks, replicas=replicas) == (0, FINE, ""), (replicas, ranks)
+    assert job("--check", "none") == (0, FINE, "")
+
+
+def test_two_find_the_first_that_differs():
+    for step, where in WHERE.items():
+        code, _, err = spoilt("KEEL_TEST_FLIP", 0, step)
+        where = "one of the operations 6 to " if step == 8 else where
+        assert code == 1 and where in err and err.count("differs between set 0 and set 1\n") == 1, (step, code, err)
+        assert "no set is left" in err and "check" not in err, (step, err)
+
+
+def test_three_write_over_it():
+    for step, where in WHERE.items():
+        code, out, err = spoilt("KEEL_TEST_FLIP", 0, step, replicas=3)
+        end = r"set \d ends\n" if step == 7 else r"set \d has got the bytes of the others\n"
+        assert (code, out) == (0, FINE) and where in err and len(re.findall(": " + end, err)) == 1, (step, code, err)
+        assert ("is retired" in err) == (step == 7), (step, err)
+
+
+def test_told_and_not_stopped():
+    """What is written over by the program itself: it ends as if nothing had been."""
+    for mode in ("report", "keep"):
+        for replicas in (2, 3):
+            code, out, err = spoilt("KEEL_TEST_FLIP", 0, 8, "--on-mismatch", mode, replicas=replicas)
+            assert (code, out) == (0, FINE) and len(re.findall(r"differs between set 0 and set \d\n", err)) == 1, (
+                mode, code, out, err)
+
+
+def test_a_set_without_a_member_ends():
+    for replicas in (2, 3):
+        for step in WHERE:
+            code, out, err = spoilt("KEEL_TEST_DIE", 1, step, replicas=replicas)
+            assert (code, out) == (0, FINE), (step, code, out, err)
+            assert re.search(r"set \d has lost rank 1 \(.*SIGKILL.*\) and is retired", err), (step, err)
+
+
+def test_a_program_that_sends_its_time_is_named():
+    code, _, err = job(program=(NPB, "ep"))
+    assert code == 1 and "keel_group_allgather, 24 bytes, differs between set 0 and set 1" in err, (code, err)
+
+
+def test_kernels_and_stencil():
+    for kernel in ("ep", "is", "cg", "mg", "ft", "lu"):
+        for replicas in (2, 3):
+            code, out, err = job("--on-mismatch", "report", replicas=replicas, program=(NPB, kernel))
+            assert code == 0 and "verification successful" in out, (kernel, replicas, code, out, err)
+            told = set(re.findall(r"operation since the start, (.*), differs between", err))
+            assert told == {"keel_group_allgather, 24 bytes"}, (kernel, err)  # its times
+    alone = re.search("field [0-9a-f]+", job(replicas=1, program=(STENCIL, "5p", "--sweeps=50"))[1])[0]
+    for replicas in (2, 3):
+        code, out, err = job(replicas=replicas, program=(STENCIL, "5p", "--sweeps=50"))
+        assert code == 0 and alone in out and "differs between" not in err, (replicas, code, out, err)
+
+
+if __name__ == "__main__":
+    keeltest.main(globals())
