@@ -38,6 +38,7 @@ enum wait_call {
     WAIT_UNLOCK,
     WAIT_TASK,
     WAIT_FINALIZE,
+    WAIT_REPLICAS,
     WAIT_CALLS,
 };
 
@@ -100,6 +101,7 @@ static inline const char *wait_call_name(uint32_t call)
         "keel_mutex_unlock",
         "keel_task_next",
         "keel_finalize",
+        "a comparison of replicas",
     };
     return names[call < WAIT_CALLS ? call : WAIT_NO_CALL];
 }

@@ -1,8 +1,8 @@
 /* A program that looks at everything that sets of replicas translate, compare and decide, and ends with 0 if it is as
  * in a job without replicas. KEEL_TEST_FLIP="RANK STEP FILE": of the processes of that rank the one that makes the file
  * flips a bit of what it sends in that step; nothing else tells one replica from another. Steps: 1 put, 2 put_nb,
- * 3 message, 4 allreduce, 5 data of a signal, 6 accumulate, 7 strided put, 8 one of many puts. KEEL_TEST_DIE likewise:
- * that process is killed there. */
+ * 3 message, 4 allreduce, 5 data of a signal, 6 accumulate, 7 strided put, 8 one of many puts. KEEL_TEST_DIE and
+ * KEEL_TEST_STOP likewise: that process is killed, or stopped, there. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -47,6 +47,8 @@ static void flip(int step, void *bytes)
         ((uint8_t *)bytes)[3] ^= 0x10;
     if (mine("KEEL_TEST_DIE", step))
         raise(SIGKILL);
+    if (mine("KEEL_TEST_STOP", step))
+        raise(SIGSTOP);
 }
 
 static void look(size_t offset, int64_t value)

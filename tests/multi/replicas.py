@@ -2,6 +2,7 @@
 that is killed costs its set."""
 import os
 import re
+import signal
 import sys
 import tempfile
 
@@ -69,6 +70,19 @@ def test_a_set_without_a_member_ends():
             code, out, err = spoilt("KEEL_TEST_DIE", 1, step, replicas=replicas)
             assert (code, out) == (0, FINE), (step, code, out, err)
             assert re.search(r"set \d has lost rank 1 \(.*SIGKILL.*\) and is retired", err), (step, err)
+
+
+def test_one_that_stands_still_is_waited_for_and_named():
+    with tempfile.TemporaryDirectory() as folder:
+        env = {"KEEL_TEST_STOP": f"0 4 {folder}/claim"}
+        with keeltest.Job([*FAR, "-n", "1", "--replicas", "2", PROGRAM], env=env) as still:
+            keeltest.wait_for(lambda: "in a comparison of replicas" in still.stderr(), "a line for whom it waits")
+            for pid in keeltest.processes_with(folder):
+                if keeltest.state_of(pid) == "T":
+                    os.kill(pid, signal.SIGCONT)
+            assert (still.wait(), still.stdout()) == (0, FINE), still.stderr()
+            said = r"rank 0 of set \d has waited .* in a comparison of replicas for rank 0 of set \d .*stopped"
+            assert re.search(said, still.stderr()), still.stderr()
 
 
 def test_a_program_that_sends_its_time_is_named():

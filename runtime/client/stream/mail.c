@@ -240,7 +240,7 @@ static void sender(const struct client *c, const void *arg, struct wait_said *ou
 {
     const struct wanted *w = arg;
     (void)c;
-    out->whom = WAIT_FOR_WORD;
+    out->whom = w->kind == PARCEL_REPLICA ? WAIT_FOR_ENTRY : WAIT_FOR_WORD;
     out->rank = w->rank;
 }
 
@@ -315,7 +315,7 @@ static keel_status receive(struct client *c, enum parcel_kind kind, int rank, ui
         client_progress(c);
         status = is_there(&w) || c->fatal != KEEL_OK ? KEEL_OK : KEEL_IN_PROGRESS;
     } else {
-        struct wait lasts = {.call = WAIT_RECEIVE, .whom = sender, .arg = &w};
+        struct wait lasts = {.call = kind == PARCEL_REPLICA ? WAIT_REPLICAS : WAIT_RECEIVE, .whom = sender, .arg = &w};
         (void)client_wait(c, is_there, &w, &lasts);
     }
     if (status == KEEL_OK && w.at) {
