@@ -41,7 +41,7 @@ static bool read_number(struct reading *r, const char *what, const char *word, i
 
 static bool read_line(struct reading *r, char *const word[COLUMNS])
 {
-    int rank, native, replica;
+    int rank = 0, native = 0, replica = 0;
     if (!read_number(r, "rank", word[0], r->ranks, &rank) ||
         !read_number(r, "native rank", word[1], r->ranks * r->replicas, &native) ||
         !read_number(r, "replica", word[2], r->replicas, &replica))
