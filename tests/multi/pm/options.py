@@ -827,6 +827,15 @@ def test_keelctl_status_tells_of_dead_nodes_and_used_spares():
         assert job.wait() == 0, job.stderr()
 
 
+def test_keelctl_time_is_seconds_of_a_rebalance():
+    """How long a job is taken to run: fault/auto.py."""
+    for given in "0", "-1", "10000001", "1s", "":
+        result = subprocess.run([KEELCTL, "rebalance", "--time=" + given], capture_output=True, text=True, timeout=HANG_S)
+        assert result.returncode == 2 and "--time: %s is not 1 to 10000000 seconds" % given in result.stderr, result
+    result = subprocess.run([KEELCTL, "verify", "--time", "5"], capture_output=True, text=True, timeout=HANG_S)
+    assert result.returncode == 2 and "--time is for rebalance" in result.stderr, result
+
+
 def test_keelctl_signal_is_the_one_sent():
     with Job(["-n", "2", "--nodes", "2", "sleep", "10000"]) as job:
         pid = job.wait_ranks(2)["nodes"][1]["ranks"][0]["pid"]
