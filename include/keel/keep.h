@@ -74,7 +74,8 @@ KEEL_MUST_CHECK keel_status keel_keep_commit(uint64_t version);
  *           all nodes see, of this job alone: there is a file for each rank, of mode 0600, and a manifest, which is
  *           written last and in one piece, so that at any time the folder has the last save that was completed. Earlier
  *           ones are taken away then, also those of a job before. A process that stood still meanwhile changes nothing
- *           of a later save when it goes on.
+ *           of a later save when it goes on. Who may write to the folder may change what is saved, so one to which
+ *           everybody may is refused, unless it is this user's or root's and has a sticky bit.
  * blocks    as keel_keep_commit, and until the files are on the disk.
  * errors    those of keel_keep_commit; or, the same on all ranks, with a line on standard error: KEEL_ERR_SYSTEM: a
  *           file could not be written; KEEL_ERR_RANK_DEAD: a rank has died that nobody runs, and had not made this

@@ -3,12 +3,11 @@
  *   VERSION.JOB.manifest  text: of what the save consists, each file with its length and digest, and its own digest
  *   VERSION.JOB.rankN     what rank N holds (struct save_head and what follows)
  *
- * Files have mode 0600. Each is written under a name of its writer's own, brought to the disk, and then named; the
- * manifest comes last, so that it never names what is not there. No save has the names of another one: whoever stood
- * still while a later one was made, and goes on, overwrites nothing of that. What a folder has is the greatest version
- * whose files are all there; who has written its manifest takes the earlier ones away.
- * Digests are BLAKE2b of 32 bytes. Why something cannot be done is
- * written into why, one line. */
+ * Files have mode 0600, and belong to who writes them. Each is written under a name of its writer's own, brought to the
+ * disk, and then named; the manifest comes last, so that it never names what is not there. No save has the names of
+ * another one: whoever stood still while a later one was made, and goes on, overwrites nothing of that. What a folder
+ * has is the greatest version whose files are all there; who has written its manifest takes the earlier ones away.
+ * Digests are BLAKE2b of 32 bytes. Why something cannot be done is written into why, one line. */
 #ifndef KEEL_SAVE_SAVE_H
 #define KEEL_SAVE_SAVE_H
 
@@ -75,11 +74,13 @@ struct save_file {
     crypto_generichash_state sum;
     char path[SAVE_PATH], part[SAVE_PATH + 24]; /* as what it is written */
 };
-/* Makes the folder, if it is not there. */
+/* Makes the folder, if it is not there. False also: everybody may write to the folder and take files from it, or it is
+ * on a file system that lets others read what is written. */
 bool save_create(struct save_file *f, const char *folder, const char *name, char *why);
 bool save_append(struct save_file *f, const void *data, size_t len, char *why);
 /* It has its name, and is on the disk. */
 bool save_finish(struct save_file *f, uint8_t sum[SAVE_SUM], char *why);
+/* False also: it belongs neither to this user nor to root nor to the owner of the folder; or the folder is as above. */
 bool save_open(struct save_file *f, const char *folder, const char *name, char *why);
 bool save_next(struct save_file *f, void *data, size_t len, char *why);
 /* It ended where it should, and is what the entry says. Closes it. */

@@ -227,6 +227,17 @@ def test_what_cannot_be_written_is_an_error_and_the_work_goes_on():
         assert re.findall("^version ([0-9]+): KEEL_ERR_SYSTEM$", out, re.M) == ["3", "6"], out
 
 
+def test_a_folder_that_everybody_may_change_is_refused():
+    with Folder() as folder:
+        saved(folder)
+        os.chmod(folder, 0o777)
+        expect_refused(folder, "everybody may write to this folder")
+        out = saved(folder)
+        assert re.findall("^version ([0-9]+): KEEL_ERR_SYSTEM$", out, re.M) == ["3", "6"], out
+        os.chmod(folder, 0o1777)
+        expect_restored(folder, 6)
+
+
 def expect_refused(folder, words, ranks=RANKS):
     code, out, err = run(["-n", str(ranks), "--restore", folder, KEPT, str(STEPS)])
     assert code == 2 and out == "" and err.count("\n") == 1 and re.search(words, err), (code, out, err)

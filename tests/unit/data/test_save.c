@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -245,6 +246,103 @@ static void nobody_waits_for_a_pipe(void **state)
     alarm(0);
 }
 
+/* ---- in a folder that others may write to ---- */
+
+static int plant(const char *name, uid_t owner)
+{
+    int fd = open(in_folder(name), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    assert_true(fd >= 0 && fchmod(fd, 0666) == 0 && (!owner || fchown(fd, owner, owner) == 0));
+    return fd;
+}
+
+/* So many bytes are in the file that somebody holds open. */
+static off_t bytes_in(int fd)
+{
+    struct stat st;
+    assert_int_equal(fstat(fd, &st), 0);
+    return st.st_size;
+}
+
+static bool verify(char *why)
+{
+    char path[SAVE_PATH];
+    return save_find(folder, path, why) && save_verify(path, 1, why);
+}
+
+/* Of whoever knows how files are called: nothing is written to what he has open. */
+static void test_save_file_that_was_there_before_is_not_written_to(void **state)
+{
+    (void)state;
+    struct save_manifest m;
+    char why[SAVE_WHY];
+    uid_t owner = geteuid() == 0 ? 65534 : 0;
+    int file = plant("6.0000000000001234.rank0", owner), manifest = plant("6.0000000000001234.manifest", owner);
+    assert_true(write_version(6, 0x1234, &m));
+    assert_int_equal(bytes_in(file) + bytes_in(manifest), 0);
+    struct stat st;
+    assert_true(stat(in_folder("6.0000000000001234.manifest"), &st) == 0 && (st.st_mode & 07777) == 0600);
+    assert_true(st.st_uid == geteuid() && verify(why));
+    save_manifest_free(&m);
+    close(file);
+    close(manifest);
+}
+
+static void test_save_link_in_the_way_is_not_followed(void **state)
+{
+    (void)state;
+    struct save_manifest m;
+    char why[SAVE_WHY];
+    int aim = plant("aim", 0);
+    assert_int_equal(symlink("aim", in_folder("6.0000000000001234.manifest")), 0);
+    assert_true(write_version(6, 0x1234, &m) && verify(why));
+    assert_int_equal(bytes_in(aim), 0);
+    save_manifest_free(&m);
+    close(aim);
+}
+
+static void test_save_folder_that_everybody_may_change_is_refused(void **state)
+{
+    (void)state;
+    struct save_manifest m;
+    struct save_file f;
+    char why[SAVE_WHY];
+    assert_true(write_version(6, 0x1234, &m));
+    save_manifest_free(&m);
+    assert_int_equal(chmod(folder, 0777), 0);
+    assert_false(save_create(&f, folder, "9.0000000000001234.rank0", why));
+    assert_non_null(strstr(why, "everybody may write"));
+    assert_false(verify(why));
+    assert_int_equal(chmod(folder, 01777), 0); /* there everybody may write, and take away what is his own */
+    assert_true(verify(why) && write_version(9, 0x1234, &m));
+    save_manifest_free(&m);
+    assert_int_equal(chmod(folder, 0770), 0);
+    assert_true(verify(why));
+    if (geteuid() != 0)
+        return;
+    assert_true(chmod(folder, 01777) == 0 && chown(folder, 65534, 65534) == 0); /* but whose folder it is, all of it */
+    assert_false(verify(why));
+}
+
+static void test_save_of_another_user_is_not_what_was_saved_here(void **state)
+{
+    (void)state;
+    struct save_manifest m;
+    char why[SAVE_WHY];
+    if (geteuid() != 0)
+        skip();
+    static const char *const names[] = {"6.0000000000001234.manifest", "6.0000000000001234.rank0"};
+    assert_true(write_version(6, 0x1234, &m));
+    save_manifest_free(&m);
+    for (size_t i = 0; i < 2; i++) {
+        assert_true(verify(why) && chown(in_folder(names[i]), 65534, 65534) == 0);
+        assert_false(verify(why));
+        assert_non_null(strstr(why, "belongs to user 65534"));
+        assert_int_equal(chown(in_folder(names[i]), 0, 0), 0);
+    }
+    assert_true(chown(in_folder(names[0]), 65534, 65534) == 0 && chown(folder, 65534, 65534) == 0);
+    assert_true(verify(why)); /* of him whose folder was named */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -256,6 +354,13 @@ int main(void)
         cmocka_unit_test_setup_teardown(two_write_the_same_file, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(what_is_being_written_stays, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(nobody_waits_for_a_pipe, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(test_save_file_that_was_there_before_is_not_written_to, make_folder,
+                                        remove_folder),
+        cmocka_unit_test_setup_teardown(test_save_link_in_the_way_is_not_followed, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(test_save_folder_that_everybody_may_change_is_refused, make_folder,
+                                        remove_folder),
+        cmocka_unit_test_setup_teardown(test_save_of_another_user_is_not_what_was_saved_here, make_folder,
+                                        remove_folder),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
