@@ -337,3 +337,36 @@ void save_sweep(const char *folder, const struct save_manifest *m)
     }
     closedir(d);
 }
+
+/* The save of that version is whole: its manifest is there. */
+static bool is_named(int dir, uint64_t job, uint64_t version)
+{
+    char name[SAVE_NAME];
+    snprintf(name, sizeof name, "%llu.%016llx%s", (unsigned long long)version, (unsigned long long)job, suffix);
+    return faccessat(dir, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+void save_forget(const char *folder, uint64_t job, uint64_t version, uint64_t rank)
+{
+    char name[SAVE_NAME];
+    int dir = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dir < 0)
+        return;
+    save_name(name, version, job, rank);
+    if (!is_named(dir, job, version))
+        (void)unlinkat(dir, name, 0);
+    close(dir);
+}
+
+void save_forget_all(const char *folder, uint64_t job, uint64_t version)
+{
+    DIR *d = opendir(folder);
+    if (!d)
+        return;
+    for (struct dirent *e; (e = readdir(d));) {
+        struct named f;
+        if (is_ours(e->d_name, &f) && f.job == job && f.version <= version && !is_named(dirfd(d), job, f.version))
+            (void)unlinkat(dirfd(d), e->d_name, 0);
+    }
+    closedir(d);
+}

@@ -64,6 +64,10 @@ bool save_verify(const char *path, uint64_t ranks, char *why);
 void save_folder(char folder[SAVE_PATH], const char *path);
 /* Takes away what earlier saves have left in the folder; later ones of the same job stay. */
 void save_sweep(const char *folder, const struct save_manifest *m);
+/* After a save that failed: takes away the rank's file of that version of the job, or all of its files up to that
+ * version and what was being written; but none of a save that the folder's manifest names. */
+void save_forget(const char *folder, uint64_t job, uint64_t version, uint64_t rank);
+void save_forget_all(const char *folder, uint64_t job, uint64_t version);
 /* The name of a rank's file. */
 void save_name(char name[SAVE_NAME], uint64_t version, uint64_t job, uint64_t rank);
 

@@ -16,6 +16,7 @@ from keeltest import run, state_of
 
 KEPT = os.environ.get("KEEL_KEPT", "build/tests/fault/kept")
 LOADED = os.environ.get("KEEL_LOADED", "build/tests/fault/loaded")
+RESAVED = os.environ.get("KEEL_RESAVED", "build/tests/fault/resaved")
 KEEP = os.environ.get("KEEL_KEEP", "build/tests/multi/keep")
 RANKS, STEPS, EVERY = 3, 8, 3
 SAVE_POINTS = ["keep.copied", "keep.marked", "keep.met", "save.writing", "save.written", "save.told",
@@ -219,6 +220,47 @@ def test_a_save_for_a_rank_that_nobody_runs():
             assert job.wait() == 0, job.stderr()
             assert "version 3: %s\n" % said in job.stdout(), (fault, job.stdout(), job.stderr())
             assert len(manifests(folder)) == (said == "KEEL_OK")
+
+
+def resaved(folder, *mode, **kw):
+    """What each version came to, on all who say so: (status, that of the same call again, files in the folder)."""
+    with Cluster(LOADERS, [RESAVED, folder] + list(mode), options=FAR, **kw) as job:
+        assert job.wait() == 0, job.stderr()
+        said = re.findall("^rank [0-9]+ version ([0-9]+): ([A-Z_]+), again: ([A-Z_]+), ([0-9]+) files$", job.stdout(), re.M)
+        came = [sorted({w[1:] for w in said if w[0] == v}) for v in "1234"]
+        assert all(len(c) == 1 for c in came), (came, job.stdout(), job.stderr())
+        return [c[0] for c in came], job.stderr()
+
+
+SAVED = ("KEEL_OK", "KEEL_OK", str(LOADERS + 1))
+
+
+def test_a_save_that_failed_leaves_no_files():
+    with Folder() as folder:
+        came, err = resaved(folder, "full")
+        assert came == [SAVED, ("KEEL_ERR_SYSTEM", "KEEL_ERR_ARG", SAVED[2]), SAVED, SAVED], (came, err)
+        assert re.search("keel_keep_save: write .*rank1.*: File too large", err), err
+    for fault in "save.naming:2:kill:rank=0", "save.naming:2:node:rank=0":  # nobody takes its place
+        with Folder() as folder:
+            came, err = resaved(folder, on_failure="degrade", env={"KEEL_FAULT": fault})
+            assert came == [SAVED] + 3 * [("KEEL_ERR_RANK_DEAD", "KEEL_ERR_ARG", SAVED[2])], (came, err)
+            assert run(["-n", str(LOADERS), "--restore", folder, RESAVED, folder])[0] == 0
+
+
+def test_what_a_dead_rank_has_left_of_a_save_is_taken_away():
+    """Of the last one that succeeded, and of one that failed."""
+    with Folder() as folder:
+        came, err = resaved(folder, on_failure="degrade", env={"KEEL_FAULT": "save.writing:5:kill:rank=2"})
+        assert came == [SAVED, SAVED] + 2 * [("KEEL_ERR_RANK_DEAD", "KEEL_ERR_ARG", SAVED[2])], (came, err)
+        assert not [n for n in os.listdir(folder) if "part" in n], os.listdir(folder)
+
+
+def test_who_takes_a_rank_over_in_a_save_that_fails_is_told_the_same():
+    for point, rank in itertools.product(("save.told:2", "save.naming:1", "rank.barrier_left:4", "rank.barrier_left:5",
+                                          "rank.barrier_left:6", "rank.barrier_left:7"), (0, 1, 3)):
+        with Folder() as folder:
+            came, err = resaved(folder, "full", spares=1, env={"KEEL_FAULT": "%s:kill:rank=%d" % (point, rank)})
+            assert came[2:] == [SAVED, SAVED] and came[0] == SAVED, (point, rank, came, err)
 
 
 def test_what_cannot_be_written_is_an_error_and_the_work_goes_on():

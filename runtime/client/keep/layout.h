@@ -31,9 +31,8 @@ struct keep_slot {
     uint64_t pad;
 };
 
-/* Of a version that is being saved: what the rank has written. */
+/* Of the last version that was saved: what the rank has written. */
 struct keep_file {
-    uint64_t version; /* 0: nothing. Written last */
     uint64_t bytes;
     uint8_t sum[KEEP_SUM];
 };
@@ -43,6 +42,8 @@ struct keep_root {
     uint64_t
         loaded; /* this part has what `keelrun --restore` gave: number of the last meeting about that; 0: not yet */
     struct keep_file file;
+    uint64_t
+        said[2]; /* in each meeting of the last save: its number, and below it what (save.c). Before it is entered */
     char folder[KEEP_FOLDER]; /* where it is saved to */
 };
 _Static_assert(sizeof(struct keep_root) <= KEEP_PAGE, "a page");

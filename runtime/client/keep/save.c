@@ -5,7 +5,10 @@
  *
  * Each step can be done again by whoever takes a rank over in it: a file is the same whoever writes it, and so is the
  * manifest. The one is whoever finds no living rank below its own; two may, and write the same. It also writes for
- * ranks that nobody runs. If it dies, and nobody takes it over, there is no new manifest, and the old one holds. */
+ * ranks that nobody runs. If it dies, and nobody takes it over, there is no new manifest, and the old one holds.
+ *
+ * What a rank says in a meeting is in its root before it enters. So whoever takes it over says the same, and names
+ * nothing that the others were told had failed: their files are gone, and their segments may have changed. */
 #include "runtime/client/keep/save.h"
 
 #include <stdlib.h>
@@ -20,6 +23,23 @@
 
 enum { BLOCK = 1 << 20 };
 static const char here[] = "keel_keep_save";
+
+/* What is said in a meeting: a status, or that the manifest is written. */
+enum { SAID_BITS = 8, SAID_NAMED = 0xff };
+
+static uint64_t said_word(uint64_t meeting, keel_status status, bool named)
+{
+    return meeting << SAID_BITS | (named ? SAID_NAMED : (uint8_t)-status);
+}
+
+/* False: nothing yet, in that meeting. */
+static bool said_in(uint64_t word, uint64_t meeting, keel_status *status, bool *named)
+{
+    const uint8_t what = (uint8_t)word;
+    *named = what == SAID_NAMED;
+    *status = *named ? KEEL_OK : (keel_status)-what;
+    return word >> SAID_BITS == meeting;
+}
 
 size_t keep_segments(const struct client *c, struct keel_segment **out)
 {
@@ -133,22 +153,31 @@ static keel_status write_rank(struct client *c, int rank, uint64_t version, cons
     return w.status;
 }
 
+/* That the rank's file is there, or why not. */
+static keel_status say_written(struct client *c, int rank, const struct save_entry *e, keel_status status)
+{
+    keel_segment *s = c->keep->segment;
+    struct keep_file f = {.bytes = e->bytes};
+    memcpy(f.sum, e->sum, sizeof f.sum);
+    const uint64_t word = said_word(c->keep->saved_at + 1, status, false);
+    keel_status put = rma_put(c, s, rank, offsetof(struct keep_root, file), &f, sizeof f);
+    if (put == KEEL_OK)
+        put = rma_put(c, s, rank, offsetof(struct keep_root, said), &word, sizeof word);
+    return status == KEEL_OK ? put : status;
+}
+
 /* The own file, and that it is there. */
 static keel_status write_own(struct client *c, uint64_t version)
 {
     struct keep_root root;
     struct save_entry e = {0};
-    keel_status status = keep_root_of(c, c->rank, &root);
-    if (status != KEEL_OK || root.file.version == version)
-        return status;
+    bool named;
+    keel_status said, status = keep_root_of(c, c->rank, &root);
+    if (status != KEEL_OK || said_in(root.said[0], c->keep->saved_at + 1, &said, &named))
+        return status == KEEL_OK ? said : status;
     status = write_rank(c, c->rank, version, &root, &e);
     FAULT_POINT("save.written");
-    struct keep_file f = {.bytes = e.bytes};
-    memcpy(f.sum, e.sum, sizeof f.sum);
-    if (status == KEEL_OK)
-        status = keep_put(c, offsetof(struct keep_root, file), &f, sizeof f);
-    if (status == KEEL_OK)
-        status = keep_put(c, offsetof(struct keep_root, file), &version, sizeof version);
+    status = say_written(c, c->rank, &e, status);
     FAULT_POINT("save.told");
     return status;
 }
@@ -168,13 +197,16 @@ static keel_status fill_manifest(struct client *c, uint64_t version, const char 
         struct keep_root root;
         struct save_entry *e = &m->rank[r];
         keel_status status = keep_root_of(c, r, &root);
-        if (status == KEEL_OK && root.file.version == version) {
+        keel_status said;
+        bool named;
+        if (status == KEEL_OK && said_in(root.said[0], c->keep->saved_at + 1, &said, &named)) {
             save_name(e->name, version, c->job, (uint64_t)r);
             e->bytes = root.file.bytes;
             memcpy(e->sum, root.file.sum, sizeof e->sum);
+            status = said;
         } else if (status == KEEL_OK) { /* nobody runs it */
             memcpy(root.folder, folder, strlen(folder) + 1);
-            status = write_rank(c, r, version, &root, e);
+            status = say_written(c, r, e, write_rank(c, r, version, &root, e));
         }
         if (status != KEEL_OK)
             return status;
@@ -201,19 +233,53 @@ static keel_status write_manifest(struct client *c, uint64_t version, const char
     return status;
 }
 
+/* What this rank has to say in the second meeting, and says in its root. */
+static keel_status name_own(struct client *c, uint64_t version, const char *folder, bool *named)
+{
+    struct keep *k = c->keep;
+    struct keep_root root;
+    keel_status said, status = keep_root_of(c, c->rank, &root);
+    const uint64_t meeting = k->saved_at + SAVE_MEETINGS;
+    const bool before = status == KEEL_OK && said_in(root.said[1], meeting, &said, named);
+    if (status != KEEL_OK || before)
+        return before ? said : status;
+    if (k->save_status == KEEL_OK && keep_is_lowest(c)) {
+        status = write_manifest(c, version, folder);
+        *named = status == KEEL_OK;
+    }
+    const uint64_t word = said_word(meeting, status, *named);
+    keel_status put = keep_put(c, offsetof(struct keep_root, said) + sizeof word, &word, sizeof word);
+    return status == KEEL_OK ? put : status;
+}
+
+/* It has failed, and its files are in the way of the next one; but for what a manifest names, which was written all
+ * the same. */
+static void give_up(struct client *c, uint64_t version, const char *folder)
+{
+    save_forget(folder, c->job, version, (uint64_t)c->rank);
+    if (keep_is_lowest(c))
+        save_forget_all(folder, c->job, version);
+}
+
 /* The second meeting. It is made whatever became of the first: who takes a rank over knows their number only. */
 static keel_status name_all(struct client *c, uint64_t version, const char *folder)
 {
     struct keep *k = c->keep;
-    bool names = k->save_status == KEEL_OK && keep_is_lowest(c), done = false;
-    keel_status status = names ? write_manifest(c, version, folder) : KEEL_OK;
-    status = keep_agree(c, here, ~version, status, names && status == KEEL_OK, &done);
+    bool named = false, done = false;
+    keel_status status = name_own(c, version, folder, &named);
+    status = keep_agree(c, here, ~version, status, named, &done);
+    if (c->collectives < k->saved_at + SAVE_MEETINGS)
+        return status; /* it is gone on with by the same call */
     if (status == KEEL_OK && k->save_status == KEEL_OK && !done) {
         log_error("%s: version %llu: the rank that was to write the manifest has died", here,
                   (unsigned long long)version);
-        return KEEL_ERR_RANK_DEAD;
+        status = KEEL_ERR_RANK_DEAD;
     }
-    return k->save_status != KEEL_OK ? k->save_status : status;
+    if (k->save_status != KEEL_OK)
+        status = k->save_status;
+    if (status != KEEL_OK)
+        give_up(c, version, folder);
+    return status;
 }
 
 keel_status keep_save_files(struct client *c, uint64_t version, const char *folder)
@@ -243,6 +309,8 @@ keel_status keep_save(struct client *c, uint64_t version, const char *folder)
     if (!folder || !*folder || strnlen(folder, KEEP_FOLDER) == KEEP_FOLDER)
         return KEEL_ERR_ARG;
     if (!k->saving) {
+        if (!k->entering && keep_is_lowest(c)) /* what ranks have left that died in a save */
+            save_forget_all(folder, c->job, k->version);
         keel_status status = keep_commit_in(c, version, folder);
         if (status != KEEL_OK)
             return status;
