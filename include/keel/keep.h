@@ -79,8 +79,10 @@ KEEL_MUST_CHECK keel_status keel_keep_commit(uint64_t version);
  * blocks    as keel_keep_commit, and until the files are on the disk.
  * errors    those of keel_keep_commit; or, the same on all ranks, with a line on standard error: KEEL_ERR_SYSTEM: a
  *           file could not be written; KEEL_ERR_RANK_DEAD: a rank has died that nobody runs, and had not made this
- *           version, or that was to write the manifest. Then the version is committed, what was written of it is taken
- *           away, and the save before is still there. KEEL_ERR_TIMEOUT as keel_barrier: the same call goes on. */
+ *           version, or that was to write the manifest; KEEL_ERR_DATA_LOST: a part of a segment is lost, and the line
+ *           says which; none can be saved before the segment is freed. Then the version is committed, what was written
+ *           of it is taken away, and the save before is still there; the next version is the next to be saved, and the
+ *           same one again is KEEL_ERR_ARG. KEEL_ERR_TIMEOUT as keel_barrier: the same call goes on. */
 KEEL_MUST_CHECK keel_status keel_keep_save(uint64_t version, const char *folder);
 /* Every process calls it once, when it has registered what it keeps, and before its first keel_keep_commit. In a
  * process that takes the place of another one (keel_restarted) it is keel_resume, too: it fills the registered memory

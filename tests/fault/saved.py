@@ -263,6 +263,14 @@ def test_who_takes_a_rank_over_in_a_save_that_fails_is_told_the_same():
             assert came[2:] == [SAVED, SAVED] and came[0] == SAVED, (point, rank, came, err)
 
 
+def test_a_part_that_is_lost_cannot_be_saved_until_its_segment_is_freed():
+    with Folder() as folder:
+        came, err = resaved(folder, "free", spares=1, env={"KEEL_FAULT": "keep.opened:2:node:rank=2"})
+        lost = ("KEEL_ERR_DATA_LOST", "KEEL_ERR_ARG", SAVED[2])
+        assert came == [SAVED, lost, lost, SAVED], (came, err)
+        assert "keel_keep_save: rank 2's part of segment 1 (from 0, in the order of allocation) is lost" in err, err
+
+
 def test_what_cannot_be_written_is_an_error_and_the_work_goes_on():
     with Folder() as folder:
         out = saved(os.path.join(folder, "deeper"))
