@@ -117,6 +117,16 @@ def test_it_is_said_for_whom_the_others_wait():
         assert job.wait() == 143
 
 
+def test_the_demonstration_ends_with_the_same_bits():
+    top = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
+    done = subprocess.run([sys.executable, os.path.join(top, "scripts/demo_stencil.py"), "--build",
+                           os.path.join(keeltest.BIN, ".."), "--top", top, "--seconds", "4", "--cells", "120x120"],
+                          capture_output=True, text=True, timeout=250)
+    assert done.returncode == 0 and done.stdout.count("*** place ") == 2, (done.stdout, done.stderr)
+    assert "\nok   the bits of the field" in done.stdout, done.stdout
+    assert done.stdout.count("moved, by places: rank ") == 2, done.stdout
+
+
 if __name__ == "__main__":
     print("seed", SEED)
     keeltest.main(globals())

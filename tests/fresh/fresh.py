@@ -97,6 +97,11 @@ def demo(root):
     assert len(re.findall(r"^ok ", said, re.MULTILINE)) == 2 and "*** node 1 killed" in said, said
 
 
+def demo_stencil(root):
+    said = root.do("./demo --stencil --seconds 5")
+    assert "\nok   the bits of the field" in said and said.count("*** place ") == 2, said
+
+
 def program(root):
     root.put("/keel/sum.c", README.program)
     root.do(README.build)
@@ -205,7 +210,7 @@ def front_door(results):
     if not results.step("a bare Debian", make):
         return
     root = made.copy(bare["root"], "stranger").enter()
-    steps = [("./demo", demo), ("README's program", program), ("installed", installed), ("Global Arrays: link lines", link_lines),
+    steps = [("./demo", demo), ("./demo --stencil", demo_stencil), ("README's program", program), ("installed", installed), ("Global Arrays: link lines", link_lines),
              ("Global Arrays: Keel for its build", keel_for_ga), ("Global Arrays: Debian's ARMCI is noticed", debians_armci_is_noticed),
              ("Global Arrays: from source", ga_from_source), ("Global Arrays: with ScaLAPACK", with_scalapack)]
     all(results.step(name, function, root) for name, function in steps)
