@@ -22,8 +22,9 @@ static void show(void *user, int rank, int stream, const uint8_t *data, size_t l
 static void differs(void *user, int rank, int stream, int set, uint64_t at)
 {
     struct job *j = user;
-    job_say(j, "rank %d has not written the same in all sets: set %d differs from byte %llu of its %s on", rank, set,
-            (unsigned long long)at, name_of(stream));
+    job_say(j,
+            "rank %d has not written the same in all sets: set %d and another one differ from byte %llu of its %s on",
+            rank, set, (unsigned long long)at, name_of(stream));
     job_event(
         j, "output_differs",
         json_pack("{s:i, s:i, s:i, s:I}", "rank", rank, "set", set, "stream", stream + 1, "byte", (json_int_t)at));

@@ -227,8 +227,17 @@ static bool has_its_files(const char *folder, const char *path)
     return all;
 }
 
-/* The manifest of the greatest version; whole: of those whose files are all there. False: there is none. */
-static bool greatest(DIR *d, const char *where, bool whole, char path[SAVE_PATH])
+/* Not something that another user has put there, who may in a folder with a sticky bit: it is passed by. */
+static bool may_be_ours(int dir, const char *name)
+{
+    struct stat in, st;
+    return fstat(dir, &in) == 0 && fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+           (st.st_uid == geteuid() || !st.st_uid || st.st_uid == in.st_uid);
+}
+
+/* The manifest of the greatest version; whole: of those whose files are all there; anybody: whoever has put it there.
+ * False: there is none. */
+static bool greatest(DIR *d, const char *where, bool whole, bool anybody, char path[SAVE_PATH])
 {
     unsigned long long best = 0;
     bool any = false;
@@ -238,7 +247,7 @@ static bool greatest(DIR *d, const char *where, bool whole, char path[SAVE_PATH]
         struct named f;
         int n = snprintf(here, sizeof here, "%s/%s", where, e->d_name);
         if (!is_ours(e->d_name, &f) || !f.manifest || f.part || (any && f.version <= best) || n >= (int)sizeof here ||
-            (whole && !has_its_files(where, here)))
+            !(anybody || may_be_ours(dirfd(d), e->d_name)) || (whole && !has_its_files(where, here)))
             continue;
         best = f.version;
         any = true;
@@ -257,7 +266,8 @@ bool save_find(const char *where, char path[SAVE_PATH], char *why)
     snprintf(why, SAVE_WHY, "read %s: %s", where, strerror(errno));
     if (!d)
         return false;
-    bool found = greatest(d, where, true, path) || greatest(d, where, false, path);
+    bool found = greatest(d, where, true, false, path) || greatest(d, where, false, false, path) ||
+                 greatest(d, where, false, true, path); /* which will not be read, and why is said then */
     closedir(d);
     snprintf(why, SAVE_WHY, "%s has no save: there is no manifest in it", where);
     return found;
@@ -365,7 +375,8 @@ void save_forget_all(const char *folder, uint64_t job, uint64_t version)
         return;
     for (struct dirent *e; (e = readdir(d));) {
         struct named f;
-        if (is_ours(e->d_name, &f) && f.job == job && f.version <= version && !is_named(dirfd(d), job, f.version))
+        if (is_ours(e->d_name, &f) && f.job == job && f.version <= version &&
+            (f.part || !is_named(dirfd(d), job, f.version)))
             (void)unlinkat(dirfd(d), e->d_name, 0);
     }
     closedir(d);

@@ -51,7 +51,8 @@ struct save_manifest {
 bool save_manifest_room(struct save_manifest *m, uint64_t ranks);
 void save_manifest_free(struct save_manifest *m);
 bool save_manifest_write(const char *folder, const struct save_manifest *m, char *why);
-/* The save that a folder has: the path of its manifest. where: the folder, or such a path itself. */
+/* The save that a folder has: the path of its manifest, which belongs to this user, to root or to the owner of the
+ * folder. where: the folder, or such a path itself. */
 bool save_find(const char *where, char path[SAVE_PATH], char *why);
 /* False also: it is not there, or is not what was written. Then there is nothing to free. */
 bool save_manifest_read(const char *path, struct save_manifest *m, char *why);
@@ -65,7 +66,7 @@ void save_folder(char folder[SAVE_PATH], const char *path);
 /* Takes away what earlier saves have left in the folder; later ones of the same job stay. */
 void save_sweep(const char *folder, const struct save_manifest *m);
 /* After a save that failed: takes away the rank's file of that version of the job, or all of its files up to that
- * version and what was being written; but none of a save that the folder's manifest names. */
+ * version and what was being written; but none of a save whose manifest is there. */
 void save_forget(const char *folder, uint64_t job, uint64_t version, uint64_t rank);
 void save_forget_all(const char *folder, uint64_t job, uint64_t version);
 /* The name of a rank's file. */

@@ -185,9 +185,11 @@ static keel_status meet_now(enum replica_call call, struct replica_last *last)
     return replica_after(status);
 }
 
+/* That it is this call is compared, too: a replica that is elsewhere has not done anything else yet. */
 keel_status replica_meet(enum replica_call call)
 {
     struct replica_last none = {NULL, 0};
+    replica_did(call, -1, NULL, 0, 0, 0);
     return meet_now(call, &none);
 }
 

@@ -88,7 +88,8 @@ static void describe(const struct check *c, uint64_t number, char out[WORDS])
         n += snprintf(out + n, WORDS - (size_t)n, ", segment %" PRIu64 " at %" PRIu64, e->op.segment, e->op.place);
     else if (e->op.place)
         n += snprintf(out + n, WORDS - (size_t)n, ", tag %" PRIu64, e->op.place);
-    snprintf(out + n, WORDS - (size_t)n, ", %" PRIu64 " bytes", e->op.len);
+    if (e->op.len)
+        snprintf(out + n, WORDS - (size_t)n, ", %" PRIu64 " bytes", e->op.len);
 }
 
 static void line(int set, const char *what_follows, char out[LINE])

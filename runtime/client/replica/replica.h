@@ -15,6 +15,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include <keel/keel.h>
 
@@ -57,6 +58,8 @@ struct replica_self {
     uint64_t segments_max;
     uint64_t collectives; /* of all ranks that are complete */
     uint64_t epoch_seen;
+    pid_t pid;  /* whose process it is */
+    bool ended; /* keel_finalize was called */
 };
 extern struct replica_self replica;
 

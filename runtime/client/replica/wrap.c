@@ -1,5 +1,6 @@
 /* The wrapper is put together, and what a program asks of the job. */
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "runtime/base/log.h"
 #include "runtime/client/api/public_int.h"
@@ -173,7 +174,19 @@ REFUSED(keep_get, (int rank, const char *name, size_t offset, void *dst, size_t 
 keel_status replica_finalize(void)
 {
     keel_status status = replica_after(BELOW->fence_all()), met = replica_meet(CALL_finalize);
-    return status != KEEL_OK ? status : met != KEEL_OK ? met : BELOW->finalize();
+    if (status != KEEL_OK || met != KEEL_OK)
+        return status != KEEL_OK ? status : met;
+    replica.ended = true;
+    return BELOW->finalize();
+}
+
+/* Who comes to an end without keel_finalize where the others go on has parted from them. Who ends with another code
+ * breaks its set by that, and the child of a fork is no rank. */
+static void compare_at_exit(int code, void *unused)
+{
+    (void)unused;
+    if (code == 0 && !replica.ended && getpid() == replica.pid)
+        (void)replica_meet(CALL_finalize);
 }
 
 uint64_t replica_collective_count(void)
@@ -240,6 +253,9 @@ keel_status replica_begin(struct client *c)
     if (status != KEEL_OK)
         return replica_after(status);
     fill_in(replica.below);
+    replica.pid = getpid();
+    if (on_exit(compare_at_exit, NULL) != 0)
+        return KEEL_ERR_NOMEM;
     (void)calls_wrap(&wrapped);
     return KEEL_OK;
 }

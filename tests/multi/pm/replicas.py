@@ -111,7 +111,7 @@ def test_output_that_differs_is_told_with_rank_stream_and_byte():
             code, out, err = run(["-n", "2", "--replicas", "2", "sh", "-c", script])
             os.rmdir(folder + "/first")
             at = len("same 1\n" if not stream else "") + 2
-            assert code == 0 and re.search(r"rank 1 has not written the same in all sets: set [01] differs from byte %d of its %s on" % (at, name), err), (code, out, err)
+            assert code == 0 and re.search(r"rank 1 has not written the same in all sets: set [01] and another one differ from byte %d of its %s on" % (at, name), err), (code, out, err)
             assert len(re.findall("ab[12]", out + err)) == 1, (out, err)
 
 

@@ -287,6 +287,22 @@ static void test_save_file_that_was_there_before_is_not_written_to(void **state)
     close(manifest);
 }
 
+static void test_save_manifest_of_a_third_user_is_passed_by(void **state)
+{
+    (void)state;
+    struct save_manifest m;
+    char why[SAVE_WHY];
+    if (geteuid() != 0)
+        skip();
+    assert_true(write_version(6, 0x1234, &m));
+    save_manifest_free(&m);
+    assert_int_equal(chmod(folder, 01777), 0);
+    close(plant("99.aaaaaaaaaaaaaaaa.manifest", 65534));
+    assert_int_equal(mkfifo(in_folder("98.aaaaaaaaaaaaaaaa.manifest"), 0600), 0);
+    assert_int_equal(chown(in_folder("98.aaaaaaaaaaaaaaaa.manifest"), 65534, 65534), 0);
+    assert_true(verify(why));
+}
+
 static void test_save_link_in_the_way_is_not_followed(void **state)
 {
     (void)state;
@@ -356,6 +372,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(nobody_waits_for_a_pipe, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_save_file_that_was_there_before_is_not_written_to, make_folder,
                                         remove_folder),
+        cmocka_unit_test_setup_teardown(test_save_manifest_of_a_third_user_is_passed_by, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_save_link_in_the_way_is_not_followed, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_save_folder_that_everybody_may_change_is_refused, make_folder,
                                         remove_folder),
