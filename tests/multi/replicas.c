@@ -1,9 +1,9 @@
 /* A program that looks at everything that sets of replicas translate, compare and decide, and ends with 0 if it is as
- * in a job without replicas. KEEL_TEST_FLIP="RANK STEP FILE": of the processes of that rank the one that makes the file
- * flips a bit of what it sends in that step; nothing else tells one replica from another. Steps: 1 put, 2 put_nb,
+ * in a job without replicas. KEEL_TEST_FLIP="RANK STEP FILE": of the processes of that rank the one that makes the
+ * file flips a bit of what it sends in that step; nothing else tells one replica from another. Steps: 1 put, 2 put_nb,
  * 3 message, 4 allreduce, 5 data of a signal, 6 accumulate, 7 strided put, 8 one of many puts. KEEL_TEST_DIE and
- * KEEL_TEST_STOP likewise: that process is killed, or stopped, there; KEEL_TEST_FENCE, KEEL_TEST_END, KEEL_TEST_EXIT: it
- * makes a fence that the others do not make, or ends by keel_finalize, or without it. */
+ * KEEL_TEST_STOP likewise: that process is killed, or stopped, there; KEEL_TEST_FENCE, KEEL_TEST_END, KEEL_TEST_EXIT:
+ * it makes a fence that the others do not make, or ends by keel_finalize, or without it. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>

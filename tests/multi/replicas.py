@@ -62,8 +62,8 @@ def test_who_is_elsewhere_has_parted():
         code, out, err = spoilt(name, 1, 1)
         assert code == 1 and out == "" and call in err and "no set is left" in err, (name, code, out, err)
         code, out, err = spoilt(name, 1, 1, replicas=3)
-        assert (code, out) == (0, FINE) and call in err and len(re.findall(r"set \d ends\n", err)) == 1, (name, out, err)
-        assert err.count("is retired") == 1, (name, err)
+        assert (code, out) == (0, FINE) and call in err, (name, code, out, err)
+        assert len(re.findall(r"set \d ends\n", err)) == 1 and err.count("is retired") == 1, (name, err)
 
 
 def test_told_and_not_stopped():
