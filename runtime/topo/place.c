@@ -90,10 +90,11 @@ bool place_init_slots(struct place *p, const struct grid *g, const struct spare_
     p->free_bit = malloc((size_t)p->room * sizeof *p->free_bit);
     p->dead_list = malloc(nodes * sizeof *p->dead_list);
     p->coord = malloc(nodes * sizeof *p->coord);
+    p->given_up = malloc(places);
     p->side = malloc(nodes);
     p->last_side = malloc(nodes * (size_t)g->ndims);
     bool ok = p->node_of && p->home && p->slot_at && p->free_list && p->free_pos && p->free_at && p->free_bit &&
-              p->dead_list && p->coord && p->side && p->last_side;
+              p->dead_list && p->coord && p->given_up && p->side && p->last_side;
     for (unsigned set = 0; ok && set + 1 < 1u << g->ndims; set++)
         ok = section_make(p, set);
     if (!ok || !survey(p, stop)) {
@@ -117,6 +118,7 @@ void place_fini(struct place *p)
     free(p->free_bit);
     free(p->dead_list);
     free(p->coord);
+    free(p->given_up);
     free(p->side);
     free(p->last_side);
     for (unsigned set = 0; set < 1u << GRID_MAX_DIMS; set++)
@@ -158,6 +160,7 @@ void place_reset(struct place *p)
     for (int32_t n = 0; n < p->grid.nodes; n++)
         if (p->slot_at[n] == PLACE_FREE)
             free_add(p, n);
+    memset(p->given_up, 0, (size_t)p->places);
     memset(p->last_side, 0, (size_t)p->grid.nodes * (size_t)p->grid.ndims);
 }
 
@@ -173,6 +176,7 @@ void place_copy(struct place *dst, const struct place *src)
         memcpy(dst->free_at + (size_t)d * (size_t)src->room, src->free_at + (size_t)d * (size_t)src->room,
                (size_t)src->nfree * sizeof *src->free_at);
     memcpy(dst->last_side, src->last_side, nodes * (size_t)src->grid.ndims);
+    memcpy(dst->given_up, src->given_up, (size_t)src->slots);
     memcpy(dst->dead_list, src->dead_list, (size_t)src->ndead * sizeof *src->dead_list);
     dst->nfree = src->nfree;
     dst->ndead = src->ndead;
@@ -213,12 +217,20 @@ enum place_result place_fail(struct place *p, int32_t node, int32_t *slot)
     return PLACE_MOVED;
 }
 
+bool place_give_up(struct place *p, int32_t slot)
+{
+    if (p->slot_at[p->node_of[slot]] == slot)
+        return false;
+    p->given_up[slot] = 1;
+    return true;
+}
+
 int32_t place_lost_on(const struct place *p, int32_t node)
 {
     if (!p->homeless || p->slot_at[node] != PLACE_DEAD)
         return -1;
     for (int32_t s = 0; s < p->slots; s++)
-        if (p->node_of[s] == node)
+        if (p->node_of[s] == node && !p->given_up[s])
             return s;
     return -1;
 }
@@ -357,7 +369,7 @@ bool place_valid(const struct place *p)
     }
     for (int32_t r = 0; r < p->slots; r++)
         if (p->slot_at[p->node_of[r]] != r) {
-            if (p->slot_at[p->node_of[r]] != PLACE_DEAD)
+            if (p->slot_at[p->node_of[r]] != PLACE_DEAD && !p->given_up[r])
                 return false;
             homeless++;
         }
@@ -378,5 +390,8 @@ uint64_t place_digest(const struct place *p)
     sum = digest_add_list(sum, p->free_list, p->nfree);
     for (int32_t i = 0; i < p->grid.nodes * p->grid.ndims; i++)
         sum = digest_add(sum, p->last_side[i]);
+    for (int32_t r = 0; r < p->slots; r++)
+        if (p->given_up[r])
+            sum = digest_add(sum, r);
     return sum;
 }

@@ -66,6 +66,7 @@ struct place {
     int32_t room;       /* nodes, rounded up */
     int32_t *dead_list; /* [nodes] the first ndead entries are the dead nodes, in the order of their death */
     int32_t nfree, ndead, homeless;  /* homeless: slots that could not be placed */
+    uint8_t *given_up;               /* [places] of these, who gets no node any more */
     int32_t returns;                 /* nodes that came back so far */
     int16_t (*coord)[GRID_MAX_DIMS]; /* [nodes] coordinates */
     int8_t *side;                    /* [nodes] spare_side */
@@ -163,7 +164,10 @@ enum place_result place_fail(struct place *p, int32_t node, int32_t *slot);
  * again.
  * returns   PLACE_MOVED when there was one, PLACE_IDLE: the node is free, or PLACE_REPEAT: it was alive. */
 enum place_result place_return(struct place *p, int32_t node, int32_t *slot);
-/* The slot without a node that was lost on this dead node, -1 none. */
+/* The slot has no node, and gets none any more: nobody runs it. It counts as homeless all the same, and the node on
+ * which it was lost is free when it comes back. returns   false: it has one. */
+bool place_give_up(struct place *p, int32_t slot);
+/* The slot without a node that was lost on this dead node and is not given up, -1 none. */
 int32_t place_lost_on(const struct place *p, int32_t node);
 /* slot, which has no live node, takes this live one. Who had it has none from then on, as if it had been lost on the
  * dead node lost, where no other such slot is. returns   who had it, -1 nobody. */

@@ -127,7 +127,7 @@ static void give_aims(struct transit *t, const struct place_method *m)
     if (!p->homeless)
         return;
     for (int32_t s = 0; s < p->slots; s++)
-        if (!has_aim(p, s))
+        if (!has_aim(p, s) && !p->given_up[s])
             t->lost_slot[p->node_of[s]] = s;
     for (int32_t i = 0; i < p->ndead; i++) {
         int32_t node = p->dead_list[i], slot = t->lost_slot[node];
@@ -283,6 +283,11 @@ int32_t transit_change(struct transit *t, const struct place_method *m, const in
     make_lines(t);
     keep_running(t);
     return t->aim->homeless;
+}
+
+bool transit_give_up(struct transit *t, int32_t slot)
+{
+    return t->stands[slot] < 0 && place_give_up(t->aim, slot);
 }
 
 bool transit_take(struct transit *t, const struct place_plan *plan)

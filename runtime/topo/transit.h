@@ -21,7 +21,7 @@
  *      to one that does not, and the rest of each line that does not meet the dead node goes on as it was.
  *   3. nodes that came back are free; a slot that had lost its aim on one aims at it again.
  *   4. each slot that now has no aim stands nowhere: the method gives it one, in the order in which the nodes died on
- *      which they were lost. Slots that stayed without a node earlier are among them.
+ *      which they were lost. Slots that stayed without a node earlier are among them, but for those that are given up.
  *   5. the moves from now to aim are put into lines (lines.h). A move that was under way and still has the same two
  *      ends is under way; those that are given up are in dropped.
  *
@@ -77,6 +77,9 @@ void transit_fini(struct transit *t);
  * returns   slots that have no node, for want of live ones or because the method has no way for them. */
 int32_t transit_change(struct transit *t, const struct place_method *m, const int32_t *dead, int32_t ndead,
                        const int32_t *back, int32_t nback);
+/* Nobody runs the slot any more, which has no node: no later change has one for it. returns   false, and nothing has
+ * changed: it has one, or is to have one. */
+bool transit_give_up(struct transit *t, int32_t slot);
 /* Slots that live are to stand elsewhere, by this plan for the map that aim is now. returns   false, and nothing has
  * changed: there are moves that are not done. */
 bool transit_take(struct transit *t, const struct place_plan *plan);

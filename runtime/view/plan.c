@@ -307,9 +307,19 @@ static bool is_there(struct view *v, int slot, int to)
     return v->home[slot] == to;
 }
 
+/* Slots that no node was found for, so that their ranks were left dead: none is kept for them later. */
+static void give_up(struct view *v)
+{
+    for (int slot = 0; slot < v->nodes; slot++)
+        if (v->home[slot] < 0 && !has_ranks(v, slot))
+            (void)transit_give_up(&v->sliding->grid.transit, slot);
+}
+
 void plan_follow(struct view *v)
 {
     struct sliding *s = v->sliding;
+    if (s)
+        give_up(v);
     for (bool any = s != NULL; any;) { /* who waits for another one in its line is there perhaps already */
         any = false;
         for (int slot = 0; slot < v->nodes; slot++) {

@@ -101,6 +101,15 @@ static void follow(struct slides *s, const struct view *v)
     }
 }
 
+/* Whom nobody runs, and who has no node, gets none any more. */
+static void give_up(struct world *w, struct slides *s, const struct view *v)
+{
+    for (int slot = 0; slot < v->nodes; slot++)
+        if (view_slot_node(v, slot) < 0 && !is_run(v, slot) && !transit_give_up(&s->grid.transit, slot))
+            world_fail(w, "epoch %llu: slot %d is given up, and the library has a node for it",
+                       (unsigned long long)v->epoch, slot);
+}
+
 /* Where the library has the slot's ranks begin next: -1: nowhere. */
 static int wanted(const struct slides *s, int slot)
 {
@@ -152,6 +161,7 @@ void slides_committed(struct world *w, const struct command *c)
     if (ndead || nback)
         (void)transit_change(&s->grid.transit, &s->grid.method, dead, ndead, back, nback);
     follow_weighing(s, v, c);
+    give_up(w, s, v);
     follow(s, v);
     if (plan_digest(v) != transit_digest(&s->grid.transit))
         world_fail(w, "epoch %llu: the plan of the view is not the library's", (unsigned long long)v->epoch);
@@ -190,7 +200,7 @@ void slides_check_quiet(struct world *w)
         bool left = false;
         for (int r = 0; r < v->ranks; r++)
             left = left || (v->rank[r].slot == slot && v->rank[r].left);
-        if (left || (view_slot_node(v, slot) < 0 && !is_run(v, slot))) /* there was no node for it: it is given up */
+        if (left)
             continue;
         /* a move that is given up is not done, and who was lost is where it is to be and waits for that one */
         int to;

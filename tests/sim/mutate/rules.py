@@ -287,6 +287,8 @@ RULES = [
     rule("parcels", "a refusal is made again only where its stream goes now", CLIENT + "stream/courier_way.c",
          "        s->refusal_due = s->refused != 0; /* it may",
          "        s->refusal_due = s->refused && (own || !s->direct); /* it may"),
+    rule("slides", "a node is kept for a slot that nobody runs any more", "runtime/topo/transit.c",
+         "        if (!has_aim(p, s) && !p->given_up[s])", "        if (!has_aim(p, s))"),
     rule("keep", "the newest version counts, whenever it is committed", CLIENT + "keep/layout.c",
          "        if (root->slot[i].version && root->slot[i].at <= count + 1 &&",
          "        if (root->slot[i].version && (root->slot[i].at <= count + 1 || true) &&"),

@@ -273,6 +273,33 @@ static void test_transit_node_comes_back(void **state)
     world_close(&w);
 }
 
+/* Slots 0 and 1 on nodes 0 and 1; both other nodes are dead when 1 dies. */
+static void test_transit_slot_given_up_keeps_no_node(void **state)
+{
+    (void)state;
+    struct world w;
+    struct study three = {"4x1", "2D(1,1)", "0D", 2, 0, true};
+    world_open(&w, &three);
+    assert_int_equal(die_two(&w, 2, 3), 0);
+    assert_int_equal(die(&w, 1), 1);
+    uint64_t before = transit_digest(&w.t);
+    assert_false(transit_give_up(&w.t, 0)); /* it has a node */
+    assert_true(transit_give_up(&w.t, 1));
+    assert_true(transit_digest(&w.t) != before);
+    assert_true(transit_valid(&w.t));
+    assert_int_equal(come(&w, 2), 1);
+    assert_moves(&w, NULL, 0);
+    assert_int_equal(come(&w, 1), 1); /* also not the one on which it was lost */
+    assert_moves(&w, NULL, 0);
+    assert_int_equal(w.job.place.nfree, 2);
+    assert_int_equal(die(&w, 0), 1);
+    assert_moves(&w, (struct place_move[]){{0, TRANSIT_COPIES, 1}}, 1);
+    done(&w, 0, 1);
+    assert_int_equal(die(&w, 1), 1);
+    assert_moves(&w, (struct place_move[]){{0, TRANSIT_COPIES, 2}}, 1);
+    world_close(&w);
+}
+
 static void test_transit_fewer_slots_than_places(void **state)
 {
     (void)state;
@@ -544,6 +571,7 @@ int main(void)
         cmocka_unit_test(test_transit_unrelated_node_dies_the_line_goes_on),
         cmocka_unit_test(test_transit_two_deaths_in_one_view_one_plan),
         cmocka_unit_test(test_transit_node_comes_back),
+        cmocka_unit_test(test_transit_slot_given_up_keeps_no_node),
         cmocka_unit_test(test_transit_fewer_slots_than_places),
         cmocka_unit_test(test_transit_ring_steps_aside_or_stays),
         cmocka_unit_test(test_transit_any_events_1000_sequences),
