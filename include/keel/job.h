@@ -112,7 +112,9 @@ __extension__ bool keel_restarted(void);
 /* Take part in collectives, and draw tasks, from now on. *collectives (NULL is allowed) is the number of barriers,
  * broadcasts, reductions and task pool resets (each counts as one) that the job had completed when this process joined
  * (segment and pool creation are not counted), so a program whose phases are separated by collectives knows its phase
- * from it. Usually it is the count that every other rank has at this point. If the rank that died had already entered a
+ * from it. No death takes back what a call has returned for: also where the nodes die that run all ranks, as long as
+ * the program's data survive that (as many nodes at once as its segments have copies beside the first, at least one).
+ * Usually it is the count that every other rank has at this point. If the rank that died had already entered a
  * barrier, that entry counts: the others may complete it without the new process and be one ahead of this count. The
  * new process then does that last phase again while others are in the next one, and its barrier returns at once; a
  * broadcast or sum gives it what they got. Doing a phase again must therefore be harmless even then: writes of the same

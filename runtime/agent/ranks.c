@@ -9,10 +9,12 @@
 #include "runtime/agent/recover.h"
 #include "runtime/agent/repair.h"
 #include "runtime/agent/segments.h"
+#include "runtime/agent/store.h"
 #include "runtime/base/fault.h"
 #include "runtime/base/log.h"
 #include "runtime/base/signals.h"
 #include "runtime/wire/complete.h"
+#include "runtime/wire/system.h"
 
 bool ranks_init(struct ranks *r, int count)
 {
@@ -295,9 +297,24 @@ static uint64_t segments_of(const struct proc *p)
     return here > p->counted ? here : p->counted;
 }
 
+/* What ranks have written where the death of all nodes that run them leaves it (client/group/witness.h), as far as this
+ * node has copies: whole or not, a word never says more than was complete. */
+static uint64_t written(const struct agent *a)
+{
+    uint64_t most = 0;
+    for (int r = 0; r < a->view.ranks; r++) {
+        const struct store_copy *c = store_copy(&a->store, SYSTEM_SEGMENT, a->view.rank[r].slot);
+        size_t at = (size_t)a->view.rank[r].index * SYSTEM_SEGMENT_BYTES + SYSTEM_COMPLETE_AT;
+        uint64_t here = c && c->base ? atomic_load((_Atomic uint64_t *)(void *)(c->base + at)) : 0;
+        most = here > most ? here : most;
+    }
+    return most;
+}
+
 uint64_t ranks_complete(const struct agent *a)
 {
-    uint64_t most = a->recovery.complete;
+    uint64_t most = a->recovery.complete, there = written(a);
+    most = there > most ? there : most;
     for (const struct proc *p = a->ranks.procs; p; p = p->next) {
         uint64_t here = p->intents ? complete_value(segments_of(p), atomic_load(&p->intents->collectives)) : 0;
         most = here > most ? here : most;

@@ -229,6 +229,7 @@ void recover_show_view(struct agent *a)
         atomic_store_explicit(&k->doubted, v->rank[r].doubted, memory_order_release);
     }
     show_lives(a);
+    atomic_store_explicit(&a->page->begins_again, view_ranks_begin_again(v), memory_order_release);
     atomic_store_explicit(&a->page->retired, view_sets_retired(v), memory_order_release);
     atomic_store_explicit(&a->page->next_id, (uint32_t)v->next_id, memory_order_release);
     atomic_store_explicit(&a->page->epoch, v->epoch, memory_order_release);

@@ -17,7 +17,7 @@
 #include "runtime/wire/layout.h"
 #include "runtime/net/transport.h"
 
-#define PAGE_MAGIC 0x6b65656c7067000bull
+#define PAGE_MAGIC 0x6b65656c7067000cull
 
 /* What this agent's detector thinks of a node that is not declared dead. Bits. */
 enum page_doubt {
@@ -131,6 +131,8 @@ struct page {
     _Atomic uint64_t changes; /* so many so far; number k is change[k % PAGE_CHANGES] */
     uint32_t replicas, check, on_mismatch; /* base/replica.h; 0: the program runs once */
     _Atomic uint32_t retired;              /* bit s: set s has lost a process, and its others end */
+    _Atomic uint32_t begins_again;         /* processes take the places of dead ones */
+    uint32_t pad;
     struct page_grid grid;
     struct page_change change[PAGE_CHANGES];
     /* followed by page_node[members], page_route[nodes * CLASSES], page_rank[ranks], page_links */

@@ -6,6 +6,9 @@
 enum {
     SYSTEM_SEGMENT = 0,
     SYSTEM_COUNTER_AT = 0, /* in rank 0's part: how many numbers were drawn for segments of groups */
+    /* in each rank's part: what of all live ranks was complete there (complete.h), where few nodes run ranks
+     * (client/group/witness.h) */
+    SYSTEM_COMPLETE_AT = 8,
     SYSTEM_SEGMENT_BYTES = 64,
 };
 #endif

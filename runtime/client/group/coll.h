@@ -27,6 +27,7 @@
 #include "collectives/engine.h"
 #include "runtime/client/stream/courier.h"
 #include "runtime/client/group/look.h"
+#include "runtime/client/group/witness.h"
 #include "runtime/wire/wait.h"
 
 struct group; /* collectives/group.h, which names a function that unistd.h has */
@@ -177,8 +178,13 @@ struct coll {
     struct parcel *put_by;
     struct made_count *made;
     size_t n_made, cap_made;
-    unsigned quick;     /* calls over boards */
-    bool gone;          /* some group is */
+    unsigned quick; /* calls over boards */
+    bool gone;      /* some group is */
+    struct witness witness;
+    struct {
+        keel_status status;
+        uint64_t epoch;
+    } ended;            /* a barrier in two phases, of which the number is being written (witness.h) */
     keel_status broken; /* collectives have ended for this process */
 };
 

@@ -11,6 +11,7 @@
 #include "runtime/base/fault.h"
 #include "runtime/client/client.h"
 #include "runtime/client/group/quick.h"
+#include "runtime/client/group/witness.h"
 #include "runtime/client/op/rma.h"
 #include "runtime/client/progress.h"
 #include "runtime/client/segment/segment.h"
@@ -54,6 +55,7 @@ bool collective_disagrees(const struct client *c)
 static void completed(struct client *c)
 {
     atomic_store(&c->intents->collectives, ++c->collectives);
+    witness_begin(c);
 }
 
 /* The request is complete: its status. *epoch (or NULL): of the view that it was decided in. */
@@ -109,6 +111,7 @@ keel_status collective_agree(struct client *c, const struct engine_call *call, u
     struct engine_call mine = *call;
     client_lock(c);
     status = run_locked(c, &mine, value);
+    witness_await(c);
     pthread_mutex_unlock(&c->lock);
     FAULT_POINT("rank.barrier_left");
     move_point(c);
@@ -149,21 +152,41 @@ keel_status collective_barrier_begin(struct client *c)
     return status;
 }
 
+/* Lock held. It is over when others could tell so, too (witness.h). */
+static keel_status end_locked(struct client *c, uint64_t *epoch, bool waits)
+{
+    struct keel_request *r = c->coll.unfinished;
+    keel_status status = KEEL_IN_PROGRESS;
+    if (r) {
+        r->stalled = false;
+        if (waits)
+            status = coll_await(r);
+        if (waits ? !r->done && c->fatal == KEEL_OK : !coll_poll(r))
+            return status;
+        c->coll.ended.epoch = 0;
+        c->coll.ended.status = finish(c, r, &c->coll.ended.epoch);
+    }
+    if (waits)
+        witness_await(c);
+    c->coll.split = !witness_is_over(c);
+    if (c->coll.split)
+        return KEEL_IN_PROGRESS;
+    *epoch = c->coll.ended.epoch;
+    return c->coll.ended.status;
+}
+
 static keel_status end(struct client *c, uint64_t *epoch, bool waits)
 {
-    keel_status status = KEEL_IN_PROGRESS;
+    uint64_t in = 0;
     if (epoch)
         *epoch = 0;
     if (!c->ready || c->task_run.open || !c->coll.split)
         return KEEL_ERR_STATE;
     client_lock(c);
-    struct keel_request *r = c->coll.unfinished;
-    r->stalled = false;
-    if (waits)
-        status = coll_await(r);
-    if (waits ? r->done || c->fatal != KEEL_OK : coll_poll(r))
-        status = finish(c, r, epoch);
+    keel_status status = end_locked(c, &in, waits);
     pthread_mutex_unlock(&c->lock);
+    if (epoch)
+        *epoch = in;
     if (status != KEEL_IN_PROGRESS) {
         FAULT_POINT("rank.barrier_left");
         move_point(c);

@@ -135,7 +135,7 @@ static keel_status allocate_again(struct client *c, struct keel_segment **s, str
 static bool may_begin(const struct client *c, bool frees, const struct keel_segment *s)
 {
     const struct unfinished *u = &c->segments.unfinished;
-    return c->ready && !c->task_run.open && !c->coll.unfinished &&
+    return c->ready && !c->task_run.open && !c->coll.unfinished && !c->coll.split &&
            (!u->under_way || (u->frees == frees && (!frees || u->segment == s)));
 }
 

@@ -13,6 +13,8 @@ static const char *const points[] = {
     "rank.resuming",
     "rank.barrier_entering",
     "rank.barrier_left",
+    "coll.writing_down",
+    "coll.written_down",
     "op.intent_set",
     "op.put_between_copies",
     "op.before_local_store",
@@ -490,20 +492,11 @@ static void keeps(struct setup *s, struct rng *rng)
     s->disasters = (int)rng_below(rng, 4);
     s->aims = 0;
     for (int n = 1 + (int)rng_below(rng, AIMS_MAX - 1); n > 0; n--) {
-        static const char *const at[] = {"keep.opened",
-                                         "keep.copying",
-                                         "keep.copied",
-                                         "keep.marked",
-                                         "keep.met",
-                                         "keep.restoring",
-                                         "keep.restored",
-                                         "keep.entering_again",
-                                         "keep.going_back",
-                                         "rank.resuming",
-                                         "rank.barrier_left",
-                                         "rank.barrier_entering",
-                                         "op.put_between_copies",
-                                         "op.after_local_store"};
+        static const char *const at[] = {
+            "keep.opened",       "keep.copying",          "keep.copied",         "keep.marked",
+            "keep.met",          "keep.restoring",        "keep.restored",       "keep.entering_again",
+            "keep.going_back",   "rank.resuming",         "rank.barrier_left",   "rank.barrier_entering",
+            "coll.written_down", "op.put_between_copies", "op.after_local_store"};
         struct aim *a = &s->aim[s->aims++];
         *a = (struct aim){.node = -1,
                           .rank = rng_below(rng, 2) ? -1 : (int)rng_below(rng, (uint64_t)s->ranks),
