@@ -24,6 +24,8 @@ void pm_quit(int code, const char *fmt, ...)
     }
     fprintf(stderr, "%s: %s\n", program_invocation_short_name,
             line ? shown_text(text, line, size) : "there is no memory to say why it ends");
+    free(line);
+    free(text);
     exit(code);
 }
 

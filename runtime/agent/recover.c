@@ -211,6 +211,8 @@ static void show_lives(struct agent *a)
 void recover_show_view(struct agent *a)
 {
     const struct view *v = &a->view;
+    /* before the ranks: who goes on without one must find that its set does not */
+    atomic_store_explicit(&a->page->retired, view_sets_retired(v), memory_order_release);
     for (int copyset = 0; copyset < agent_copysets(a);
          copyset++) /* before the deaths: who knows of one uses what follows from it */
         show_route(a, copyset);
@@ -230,7 +232,6 @@ void recover_show_view(struct agent *a)
     }
     show_lives(a);
     atomic_store_explicit(&a->page->begins_again, view_ranks_begin_again(v), memory_order_release);
-    atomic_store_explicit(&a->page->retired, view_sets_retired(v), memory_order_release);
     atomic_store_explicit(&a->page->next_id, (uint32_t)v->next_id, memory_order_release);
     atomic_store_explicit(&a->page->epoch, v->epoch, memory_order_release);
 }

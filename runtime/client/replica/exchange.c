@@ -40,6 +40,8 @@ bool replica_is_broken(void)
 {
     const struct page *page = replica.client->page;
     uint64_t epoch = atomic_load_explicit(&page->epoch, memory_order_acquire);
+    if (atomic_load_explicit(&page->retired, memory_order_acquire) >> replica.set & 1)
+        return true; /* also where its rank has ended by itself, with another code than 0 */
     if (epoch == replica.epoch_seen)
         return false;
     for (int r = 0; r < replica.size; r++) {
