@@ -76,9 +76,9 @@ static error_t parse_cells(struct parse *p, const char *text)
 
 static error_t parse_tolerance(struct parse *p, const char *text)
 {
-    char *end;
+    char *end = NULL;
     double x = strspn(text, "0123456789.eE+-") == strlen(text) && *text != '+' ? strtod(text, &end) : -1;
-    if (x < 0 || end == text || *end != '\0' || !isfinite(x))
+    if (!end || x < 0 || end == text || *end != '\0' || !isfinite(x))
         return wrong(p, "%.60s: a tolerance is a number, not less than 0", text);
     p->options->tolerance = x;
     return 0;

@@ -78,7 +78,7 @@ static struct job_agents select_job(struct found_agent *all, int count, const ch
 
 bool may_be_job(const char *text)
 {
-    return text[0] && strlen(text) <= 16 && text[strspn(text, "0123456789abcdef")] == '\0';
+    return text && text[0] && strlen(text) <= 16 && text[strspn(text, "0123456789abcdef")] == '\0';
 }
 
 int node_number(const char *text)

@@ -145,11 +145,14 @@ void options_replicas_map(struct options *o, const struct parsing *p)
         return;
     int ranks = o->job.ranks / sets, *native = pm_alloc((size_t)o->job.ranks * sizeof *native);
     char *text = p->replicas.map ? read_whole_file(p->replicas.map) : NULL;
-    if (text && !replica_file_parse(text, ranks, sets, native, &racks, why, sizeof why))
-        pm_quit(2, "%s: %s", p->replicas.map, why);
-    made = text ? replica_map_init_from(&o->job.replicas, ranks, sets, native)
-                : replica_map_init(&o->job.replicas, ranks, sets);
+    bool good = !text || replica_file_parse(text, ranks, sets, native, &racks, why, sizeof why);
     free(text);
+    if (!good) {
+        free(native);
+        pm_quit(2, "%s: %s", p->replicas.map, why);
+    }
+    made = p->replicas.map ? replica_map_init_from(&o->job.replicas, ranks, sets, native)
+                           : replica_map_init(&o->job.replicas, ranks, sets);
     free(native);
     if (!made)
         pm_quit(1, "no memory for the map of %d ranks", o->job.ranks);

@@ -129,7 +129,7 @@ static keel_status read_all(struct reading *r, const struct save_manifest *m)
 /* where: the manifest, from keelrun; or the folder. */
 static keel_status read_file(struct client *c, int rank, const char *where, uint64_t *version)
 {
-    struct save_manifest m;
+    struct save_manifest m = {0};
     char path[SAVE_PATH], folder[SAVE_PATH];
     struct reading r = {.c = c, .rank = rank, .block = malloc(BLOCK)};
     if (!r.block)

@@ -178,6 +178,7 @@ static void test_settings_name_each_native_rank_once(void **state)
 #define CHOICE_ARRIVES(member, key, last)                                                                              \
     ARRIVES(member, key, 0, json_integer(-1)) ARRIVES(member, key, last, json_integer((last) + 1))
 
+/* NOLINTNEXTLINE(readability-function-size): the list makes it as long as it is */
 static void test_settings_each_of_the_list_arrives_alone(void **state)
 {
     (void)state;
