@@ -65,6 +65,14 @@ static bool hear_detail(int set, keel_status *status)
     return true;
 }
 
+/* What a process sent that ends now may be lost, so none ends before the other has read; who has ended had read. */
+static void read_by_both(int set, keel_status *status)
+{
+    uint64_t theirs_read, read = replica.exchanges;
+    if (replica_send(set, REPLICA_READ, &read, sizeof read, status))
+        (void)replica_hear(set, REPLICA_READ, &theirs_read, sizeof theirs_read, status);
+}
+
 /* ---- a line for people ---- */
 
 static const char *ordinal(uint64_t n)
@@ -339,6 +347,7 @@ static keel_status differs_from(const struct dispute *d, struct replica_last *la
     char text[LINE];
     if (!send_detail(other, &status) || !hear_detail(other, &status))
         return left_alone(d, status);
+    read_by_both(other, &status);
     FAULT_POINT("replica.details_known");
     if (d->odd >= 0)
         return mend_or_end(d, other, last);

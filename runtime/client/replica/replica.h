@@ -96,7 +96,15 @@ bool replica_send(int set, uint32_t tag, const void *data, size_t len, keel_stat
 bool replica_hear(int set, uint32_t tag, void *data, size_t len, keel_status *status);
 const char *replica_call_name(enum replica_call call);
 
-enum replica_tag { REPLICA_SUM, REPLICA_DETAIL, REPLICA_ENTRIES, REPLICA_BYTES, REPLICA_LINE, REPLICA_ANSWER };
+enum replica_tag {
+    REPLICA_SUM,
+    REPLICA_DETAIL,
+    REPLICA_ENTRIES,
+    REPLICA_READ,
+    REPLICA_BYTES,
+    REPLICA_LINE,
+    REPLICA_ANSWER
+};
 
 /* ---- mismatch.c ---- */
 
