@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 
-SLOTS = 10  # in a row, and a spare at its end
+SLOTS = 6  # in a row, and a spare at its end
 SHAPED = "tc qdisc replace dev veth0 root tbf rate %smbit burst 256kb latency 100ms; exec \"$@\""
 
 

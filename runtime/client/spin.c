@@ -18,9 +18,11 @@ static bool has_room(const struct looks *l)
 struct spin spin_begin(struct looks *l, uint64_t now, bool by_agent)
 {
     bool longer = !by_agent && has_room(l);
+    contended_pause(&l->contended);
     if (!longer || l->pause) {
         l->pause -= longer;
-        return (struct spin){.begun = now, .keep = now, .until = now + l->short_ns, .lent = LENT_MAX_NS};
+        return (struct spin){
+            .begun = now, .keep = now, .until = now + l->short_ns, .lent = LENT_MAX_NS, .by_agent = by_agent};
     }
     return (struct spin){
         .begun = now, .keep = UINT64_MAX, .until = now + l->long_ns, .lent = LENT_MAX_NS, .longer = true};
@@ -52,7 +54,7 @@ bool spin_goes_on(struct looks *l, struct spin *spin, uint64_t now, bool came)
         contended_pause(&l->contended);
         return now < spin->until;
     }
-    bool contended = l->few && contended_in_vain(&l->contended, now);
+    bool contended = l->few && spin->by_agent && contended_in_vain(&l->contended, now);
     return !contended && now < spin->until;
 }
 

@@ -21,7 +21,7 @@ struct looks {
     unsigned good; /* others since then */
     unsigned pause, pauses; /* so many short ones follow; and will, when they are in vain again */
     uint64_t move_at;       /* not before */
-    bool few;               /* processors: not one for each rank, so whoever looks heeds who else wants his */
+    bool few; /* processors: not one for each rank, so whoever waits for an agent heeds who else wants his */
     struct contended contended;
 };
 
@@ -29,7 +29,7 @@ struct looks {
  * `lent`: how much later others' turns may make its end, as they are not time that this process has looked. */
 struct spin {
     uint64_t begun, keep, until, lent;
-    bool longer;
+    bool longer, by_agent;
 };
 
 /* by_agent: an agent answers what is waited for. */

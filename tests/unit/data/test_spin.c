@@ -95,11 +95,11 @@ static void test_spin_what_comes_meanwhile_begins_the_look_anew(void **state)
 }
 
 /* Of a look of 1 ms: how many turns of it say that it goes on, if others' turns of 0.1 ms lie within them? */
-static int goes_on(struct looks *l)
+static int goes_on(struct looks *l, bool by_agent)
 {
     enum { TURN_NS = 100000, TURNS = 9 };
     int on = 0;
-    struct spin s = spin_begin(l, 5000, false);
+    struct spin s = spin_begin(l, 5000, by_agent);
     for (int i = 1; i <= TURNS; i++)
         on += spin_goes_on(l, &s, 5000 + (uint64_t)i * TURN_NS, false);
     return on;
@@ -110,12 +110,13 @@ static void test_spin_others_turns_end_it_where_processors_are_few(void **state)
     (void)state;
     enum { MS = 1000000 };
     struct looks l = {.short_ns = MS, .few = true};
-    assert_int_equal(goes_on(&l), 4); /* before the first there was no turn, and four are too many */
-    assert_int_equal(goes_on(&l), 0);
+    assert_int_equal(goes_on(&l, true), 4); /* before the first there was no turn, and four are too many */
+    assert_int_equal(goes_on(&l, true), 0);
+    assert_int_equal(goes_on(&l, false), 9); /* another rank, which looks on itself, is not kept from answering */
     l = (struct looks){.short_ns = MS};
-    assert_int_equal(goes_on(&l), 9);
+    assert_int_equal(goes_on(&l, true), 9);
     l = (struct looks){.long_ns = MS};
-    assert_int_equal(goes_on(&l), 9);
+    assert_int_equal(goes_on(&l, false), 9);
 }
 
 static void test_spin_after_a_sleep_it_looks_for_what_it_woke_for(void **state)
