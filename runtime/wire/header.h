@@ -5,7 +5,7 @@
  *                              reply.h
  *   a primary to the copies    forward.h, relayed.h; compare.h (strong gets)
  *   copies are made equal      doubt.h, patch.h (fetch and patch), snap.h (a copy is filled)
- *   agent to agent, otherwise  segment_told.h, hash.h (audits), rank_ask.h
+ *   agent to agent, otherwise  segment_told.h, hash.h (audits), rank_ask.h, order.h (replicas)
  *   a rank to a rank           parcel.h
  *
  * Each has a struct of its own, whose members say what they mean in that message, a msg_NAME_encode that makes the
@@ -52,6 +52,8 @@ enum wire_type {
     WIRE_HASHED,
     WIRE_RANK_ASK,
     WIRE_RANK_SAYS,
+    WIRE_ORDER,
+    WIRE_ORDERED,
     /* a rank to a rank, through the agent of the receiver's node: runtime/client/stream/courier.h */
     WIRE_PARCEL,
     WIRE_PARCEL_BACK,

@@ -45,6 +45,8 @@ const struct wire_kind wire_kinds[WIRE_TYPES] = {
     [WIRE_HASHED] = {"hashed", 0, AGENT},
     [WIRE_RANK_ASK] = {"question about a rank", 0, AGENT},
     [WIRE_RANK_SAYS] = {"word about a rank", 0, AGENT},
+    [WIRE_ORDER] = {"order", 0, AGENT},
+    [WIRE_ORDERED] = {"order is known", 0, AGENT},
     [WIRE_PARCEL] = {"parcel", PARCEL, BOTH},
     [WIRE_PARCEL_BACK] = {"parcel that comes back", PARCEL, BOTH},
 };

@@ -16,6 +16,7 @@
 #include "runtime/wire/hash.h"
 #include "runtime/wire/intent.h"
 #include "runtime/wire/kinds.h"
+#include "runtime/wire/order.h"
 #include "runtime/wire/parcel.h"
 #include "runtime/wire/patch.h"
 #include "runtime/wire/put.h"
@@ -104,6 +105,8 @@ static struct rng rng;
 #define HASHED(F) F(len) F(question) F(status) F(generation)
 #define RANK_ASK(F) LIFE(F, life) F(asked) F(behind) F(group) F(returned) F(begun)
 #define RANK_SAYS(F) LIFE(F, life) F(process) F(ticks) F(asked)
+#define ORDER(F) F(class) F(first) F(len)
+#define ORDERED(F) F(class) F(upto)
 #define PARCEL(F)                                                                                                      \
     LIFE(F, sender)                                                                                                    \
     LIFE(F, receiver) F(received) F(piece) F(kind) F(creating) F(tell) F(hollow) F(hollows) F(total) F(at) F(len)
@@ -139,6 +142,8 @@ ROUND_TRIP(hash, WIRE_HASH, WIRE_OF_AGENTS, HASH, )
 ROUND_TRIP(hashed, WIRE_HASHED, WIRE_OF_AGENTS, HASHED, )
 ROUND_TRIP(rank_ask, WIRE_RANK_ASK, WIRE_OF_AGENTS, RANK_ASK, )
 ROUND_TRIP(rank_says, WIRE_RANK_SAYS, WIRE_OF_AGENTS, RANK_SAYS, )
+ROUND_TRIP(order, WIRE_ORDER, WIRE_OF_AGENTS, ORDER, )
+ROUND_TRIP(ordered, WIRE_ORDERED, WIRE_OF_AGENTS, ORDERED, )
 ROUND_TRIP(parcel, WIRE_PARCEL, WIRE_FROM_RANK, PARCEL, )
 
 /* What shares a type is told apart. */
@@ -223,7 +228,7 @@ static void test_messages_the_wrong_way_is_refused(void **state)
         assert_true(wire_is_known(&w, WIRE_FROM_RANK));
         assert_false(wire_is_known(&w, WIRE_OF_AGENTS) || wire_is_known(&w, WIRE_TO_RANK));
     }
-    for (unsigned type = WIRE_PEER_ACK; type <= WIRE_RANK_SAYS; type++) {
+    for (unsigned type = WIRE_PEER_ACK; type <= WIRE_ORDERED; type++) {
         struct wire w = {.type = (uint8_t)type};
         assert_true(wire_is_known(&w, WIRE_OF_AGENTS));
         assert_false(wire_is_known(&w, WIRE_FROM_RANK) || wire_is_known(&w, WIRE_TO_RANK));
@@ -337,6 +342,8 @@ int main(void)
         TRIP(hashed),
         TRIP(rank_ask),
         TRIP(rank_says),
+        TRIP(order),
+        TRIP(ordered),
         TRIP(parcel),
         cmocka_unit_test(test_messages_of_one_type_are_told_apart),
         cmocka_unit_test(test_messages_parcel_comes_back_without_its_body),
