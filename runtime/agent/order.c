@@ -136,8 +136,7 @@ static void match(struct order *o, uint64_t number, uint64_t what, void *op)
     struct order_slot *slot = slot_of(o, number);
     if (slot->entry.what != what)
         o->ops->differ(o->user, op, &slot->entry);
-    else
-        slot->op = op;
+    slot->op = op;
 }
 
 bool order_arrived(struct order *o, struct order_name name, uint64_t what, void *op)

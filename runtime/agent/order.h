@@ -48,7 +48,8 @@ struct order_ops {
     void (*execute)(void *user, void *op);
     /* All live sets have the operation's entry: its rank may be told. op: as given last; never NULL. */
     void (*answer)(void *user, void *op);
-    /* The own set's operation is another one than the leader's of that name. It is forgotten, and never executed. */
+    /* The own set's operation is another one than the leader's of that name. It has that place all the same: who is
+     * right is not for an order to say, and nobody is to wait for what never comes. */
     void (*differ)(void *user, void *op, const struct order_entry *entry);
     /* To the next in the chain: entries first, first + 1, ... */
     void (*send)(void *user, uint64_t first, const struct order_entry *entry, size_t n);

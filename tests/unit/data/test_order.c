@@ -188,7 +188,7 @@ static void test_order_gap_is_closed(void **state)
     order_fini(&o);
 }
 
-static void test_order_another_operation_of_the_same_name_is_told(void **state)
+static void test_order_another_operation_of_the_same_name_is_told_and_has_its_place(void **state)
 {
     (void)state;
     struct seen s = {""};
@@ -196,9 +196,9 @@ static void test_order_another_operation_of_the_same_name_is_told(void **state)
     order_init(&o, false, false, &SEEN, &s);
     assert_true(order_arrived(&o, named(1), 11, &ops[1]));
     assert_true(order_entries(&o, 1, (struct order_entry[]){{named(1), 12}, {named(2), 22}}, 2));
-    expect(&s, "d1 k2 ");
+    expect(&s, "d1 x1 k2 a1 ");
     assert_true(order_arrived(&o, named(2), 23, &ops[2]));
-    expect(&s, "d2 ");
+    expect(&s, "d2 x2 a2 ");
     order_fini(&o);
 }
 
@@ -564,7 +564,7 @@ int main(void)
         cmocka_unit_test(test_order_middle_passes_on_and_answers_when_told),
         cmocka_unit_test(test_order_next_leader_waits_for_what_was_decided),
         cmocka_unit_test(test_order_gap_is_closed),
-        cmocka_unit_test(test_order_another_operation_of_the_same_name_is_told),
+        cmocka_unit_test(test_order_another_operation_of_the_same_name_is_told_and_has_its_place),
         cmocka_unit_test(test_order_what_comes_again_is_executed_once),
         cmocka_unit_test(test_order_who_is_behind_is_waited_for),
         cmocka_unit_test(test_order_without_memory_nothing_has_happened),
