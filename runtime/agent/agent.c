@@ -9,6 +9,7 @@
 #include "runtime/agent/connect.h"
 #include "runtime/agent/execute.h"
 #include "runtime/agent/health.h"
+#include "runtime/agent/ordering.h"
 #include "runtime/agent/parcels.h"
 #include "runtime/agent/ranks.h"
 #include "runtime/agent/recover.h"
@@ -122,6 +123,7 @@ static takes *const taker[WIRE_TYPES] = {
     [WIRE_DOUBT] = repair_receive,       [WIRE_FETCH] = repair_receive,      [WIRE_PATCH] = repair_receive,
     [WIRE_COMPARE] = strong_asked,       [WIRE_COMPARED] = strong_told,      [WIRE_HASH] = hash_asked,
     [WIRE_HASHED] = verify_told,         [WIRE_RANK_ASK] = rank_asked,       [WIRE_RANK_SAYS] = rank_told,
+    [WIRE_ORDER] = ordering_told,        [WIRE_ORDERED] = ordering_told,
 };
 
 static void peer_received(void *user, int from, const struct wire *w, const void *body)
@@ -225,7 +227,7 @@ enum { ACK_LOOKS = 64 }; /* at the oldest of those that wait */
 
 static bool waits_for_others(const struct agent *a)
 {
-    return a->waiters || segments_wait(&a->segments) || a->strong.checks || a->stash.first;
+    return a->waiters || segments_wait(&a->segments) || a->strong.checks || a->stash.first || ordering_waits(a);
 }
 
 static bool mark_waits_for(const struct agent *a, const struct chain_mark *m, int node)
@@ -248,7 +250,7 @@ bool agent_waits_for(const struct agent *a, int node)
     for (const struct waiter *w = a->waiters; w && looks-- > 0; w = w->next)
         if (mark_waits_for(a, &w->mark, node))
             return true;
-    return strong_waits_for(a, node) || (a->stash.first && repair_waits_for(a, node));
+    return strong_waits_for(a, node) || ordering_waits_for(a, node) || (a->stash.first && repair_waits_for(a, node));
 }
 
 bool agent_makes_view(const struct agent *a)
@@ -415,6 +417,7 @@ keel_status agent_init(struct agent *a, const struct agent_config *config)
         (config->grid && !view_place(&a->view, config->grid)) || !make_tables(a, config))
         return KEEL_ERR_NOMEM;
     view_replicate(&a->view, config->replicas);
+    ordering_init(a);
     struct peers_ops peer_ops = {a, peer_received, peer_acked, peer_refused, peer_broken, peer_no_memory};
     struct store_ops store_ops = {a, store_memory, store_memory_free, store_memory_fill, store_memory_empty};
     keel_status status =
@@ -455,6 +458,7 @@ void agent_fini(struct agent *a)
     execute_fini(a);
     stash_free(&a->parcels);
     chain_fini(&a->relays);
+    ordering_fini(&a->ordering);
     strong_fini(&a->strong);
     verify_fini(&a->audits);
     repair_fini(a);

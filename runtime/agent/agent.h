@@ -4,6 +4,7 @@
  *   store         copies of segments
  *   segments      which segments exist, and who knows of them
  *   execute       requests of ranks: operations on copies, forwards to the others
+ *   ordering      in which order replicas of a program execute what does not commute
  *   strong        gets whose value is never taken back
  *   verify        an audit: are all copies equal?
  *   recover       what happens at a view change: fence, apply, show
@@ -19,6 +20,7 @@
 #include "runtime/agent/connect.h"
 #include "runtime/agent/dedup.h"
 #include "runtime/agent/health.h"
+#include "runtime/agent/ordering.h"
 #include "runtime/agent/peer.h"
 #include "runtime/agent/ranks.h"
 #include "runtime/agent/recover.h"
@@ -159,6 +161,7 @@ struct agent {
     struct stash stash;   /* requests that cannot be executed yet: a view change, a copy that waits for good bytes */
     struct stash parcels; /* for processes that are still to come (agent/parcels.c) */
     uint8_t *gathered;    /* what a get asks for, on its way into an answer (agent/execute.c); NULL: none yet */
+    struct ordering ordering;
     struct strong strong;
     struct audits audits;
     struct recovery recovery;

@@ -133,7 +133,8 @@ static inline enum dedup_verdict look(const struct agent *a, const struct target
 static bool is_answered_there(const struct agent *a, const struct target *t)
 {
     const struct view_copyset *g = t->g;
-    return g->mode == COPYSET_DIRECT && t->conn->node != a->self && g->copy[g->copies - 1].node == t->conn->node;
+    return g->mode == COPYSET_DIRECT && t->conn && t->conn->node != a->self &&
+           g->copy[g->copies - 1].node == t->conn->node;
 }
 
 /* Send on what the operation left at its patch; its identity travels along. */
@@ -178,19 +179,20 @@ static uint32_t left_bytes(const struct target *t)
     return rmw.bytes;
 }
 
-/* What the primary executes, once, and passes on. */
-static void execute(struct agent *a, const struct target *t)
+/* The rank does the next one itself: nobody else has a copy, and no other set must know in which order. */
+static void share(const struct agent *a, const struct target *t, struct waiter *waiter)
 {
-    int64_t value;
+    if (t->w->type == WIRE_PUT || t->g->copies > 1 || a->view.replicas || !t->conn || t->conn->node != a->self)
+        return;
+    t->copy->shared = true;
+    waiter->reply.shared = t->g->generation + 1;
+}
+
+/* If it is new; and the answer, when all copies have it. */
+static void execute_once(struct agent *a, const struct target *t, enum dedup_verdict verdict, int64_t value)
+{
     struct msg_identity id;
     msg_identity_decode(t->w, &id);
-    enum dedup_verdict verdict = look(a, t, &id, &value);
-    if (verdict == DEDUP_ECHO)
-        return;
-    if (verdict == DEDUP_EARLY) {
-        answer(t, WIRE_RETRY);
-        return;
-    }
     uint32_t len = left_bytes(t);
     bool keeps = chain_keeps(t->g) || (is_packed(t) && t->g->copies > 1);
     struct waiter *waiter =
@@ -202,10 +204,7 @@ static void execute(struct agent *a, const struct target *t)
         return;
     }
     *waiter = (struct waiter){.conn = t->conn, .reply = {.seq = t->request.seq, .forgot = -1}, .copyset = t->copyset};
-    if (once && t->g->copies == 1 && t->conn->node == a->self) { /* the rank does the next one itself */
-        t->copy->shared = true;
-        waiter->reply.shared = t->g->generation + 1;
-    }
+    share(a, t, waiter);
     chain_mark(a, t->copyset, &waiter->mark);
     if (verdict == DEDUP_NEW) {
         value = apply(t, &id);
@@ -219,6 +218,23 @@ static void execute(struct agent *a, const struct target *t)
     }
     waiter->reply.value = value;
     execute_reply_when_reached(a, waiter);
+}
+
+/* What the primary executes, once, and passes on. */
+static void execute(struct agent *a, const struct target *t)
+{
+    int64_t value;
+    struct msg_identity id;
+    msg_identity_decode(t->w, &id);
+    enum dedup_verdict verdict = look(a, t, &id, &value);
+    if (verdict == DEDUP_ECHO)
+        return;
+    if (a->ordering.map && ordering_has_turn(a, t->w, t->copyset))
+        ordering_take(a, t->conn, t->w, t->body, t->copyset, verdict);
+    else if (verdict == DEDUP_EARLY)
+        answer(t, WIRE_RETRY);
+    else
+        execute_once(a, t, verdict, value);
 }
 
 /* What one answer can carry. */
@@ -419,4 +435,47 @@ void execute_request(struct agent *a, struct conn *c, const struct wire *w, cons
         get(a, &t);
     else
         execute(a, &t);
+}
+
+/* ---- in the order of all sets ---- */
+
+/* It was found well formed when it came; only that the segment was freed can have come between. */
+static bool find_again(const struct agent *a, struct target *t, struct conn *c, const struct wire *w, const void *body)
+{
+    *t = (struct target){.conn = c, .w = w, .body = body};
+    msg_request_decode(w, &t->request);
+    const struct store_segment *s = store_find(&a->store, t->request.at.seg);
+    if (!s)
+        return false;
+    t->copyset = copyset_of(t->request.at.slot, s->redundancy);
+    t->g = &a->view.copyset[t->copyset];
+    t->copy = store_copy(&a->store, t->request.at.seg, t->request.at.slot);
+    return t->copy && !t->copy->lost && (w->type == WIRE_ACC ? is_acc_well_formed(t) : is_rmw_well_formed(t));
+}
+
+void execute_in_turn(struct agent *a, const struct wire *w, const void *body)
+{
+    struct target t;
+    int64_t value;
+    struct msg_identity id;
+    if (!find_again(a, &t, NULL, w, body))
+        return;
+    msg_identity_decode(w, &id);
+    execute_once(a, &t, DEDUP_NEW, 0);
+    if (look(a, &t, &id, &value) != DEDUP_SEEN)
+        agent_break(a, "out of memory for an operation whose turn has come");
+}
+
+void execute_answer(struct agent *a, struct conn *c, const struct wire *w, const void *body)
+{
+    struct target t;
+    int64_t value;
+    struct msg_identity id;
+    if (!c)
+        return;
+    msg_identity_decode(w, &id);
+    if (find_again(a, &t, c, w, body) && look(a, &t, &id, &value) == DEDUP_SEEN)
+        execute_once(a, &t, DEDUP_SEEN, value);
+    else
+        execute_reply(c, w->seq, KEEL_ERR_ARG, 0, NULL, 0);
 }

@@ -32,6 +32,10 @@ void execute_unstash(struct agent *a);
 /* Free what waits. */
 void execute_fini(struct agent *a);
 
+/* Of what has its turn in an order (ordering.h): execute it, without an answer; and answer it, when it was. */
+void execute_in_turn(struct agent *a, const struct wire *w, const void *body);
+void execute_answer(struct agent *a, struct conn *c, const struct wire *w, const void *body);
+
 /* Answer the request of that seq. */
 void execute_reply(struct conn *c, uint64_t seq, int status, int64_t value, const void *body, uint32_t len);
 #endif

@@ -71,6 +71,7 @@ void execute_forget(struct agent *a, struct conn *c)
     for (struct waiter *w = a->waiters; w; w = w->next)
         if (w->conn == c)
             w->conn = NULL;
+    ordering_forget(a, c);
     strong_forget(&a->strong, c);
     stash_look(&a->stash, came_on, c);
 }
@@ -90,11 +91,13 @@ void execute_thaw(struct agent *a)
 {
     a->recovery.frozen = false;
     release(a);
+    ordering_view_committed(a);
     execute_unstash(a);
 }
 
 void execute_unstash(struct agent *a)
 {
+    ordering_unstash(a);
     for (struct stashed *s = stash_take(&a->stash), *next; s; s = next) {
         next = s->next;
         execute_request(a, s->conn, &s->wire, s->body);

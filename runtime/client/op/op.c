@@ -374,6 +374,7 @@ void op_start(struct op *op)
     struct client *c = op->client;
     op->status = KEEL_IN_PROGRESS;
     op->times.started = c->progress.lived_ns;
+    op->patient = op->patient || (op_is_once(op) && replica_map_is_used(&c->replicas));
     op->times.deadline = op->patient ? UINT64_MAX : c->progress.lived_ns + c->timeout_ns;
     if (op_is_unit(op))
         op->len = 1;

@@ -109,7 +109,8 @@ struct op {
     int64_t a, b, result; /* an accumulate's scale is in a, b */
     bool strong;          /* a get of which nothing is taken back */
     bool always_through;  /* through the primary also when the copies are equal */
-    bool patient;         /* waits for memory, and for a node that does not answer, until that is declared dead */
+    bool patient;         /* waits for memory, and for a node that does not answer, until that is declared dead. With
+                             replicas all that counts once does: one of them must not give up what others do */
     struct op_task of_task;
     struct lane_op name; /* of what counts once, outside tasks */
     /* the plan, for one route */

@@ -128,6 +128,11 @@ bool replica_decides(struct replica_answer *out);
 /* The answer of the one that decides, to the others. Returns it. */
 struct replica_answer replica_tell(struct replica_answer answer);
 
+/* ---- wrap_rma.c ---- */
+
+/* An addition of the wrapper's own, to a word of the set's: what it finds is the same in all sets. */
+keel_status replica_add(keel_segment *segment, int rank, size_t offset, int64_t add, int64_t *old);
+
 /* ---- wrap.c ---- */
 
 /* Puts the wrapper in its place, in a job whose program has replicas. Collective over the set. */

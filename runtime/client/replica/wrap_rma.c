@@ -1,5 +1,8 @@
 /* Puts, gets, accumulates, atomics, signals, fences, handles. Gets send nothing and are not compared. What cannot be
  * written over is compared before it is sent where there is a majority (replica_meet_before). */
+#include <stdlib.h>
+#include <string.h>
+
 #include "runtime/client/client.h"
 #include "runtime/client/replica/replica.h"
 #include "runtime/wire/arith.h"
@@ -183,19 +186,25 @@ keel_status replica_acc(keel_segment *segment, int rank, size_t offset, keel_typ
                              : replica_after(BELOW->acc(segment, replica_native_of(rank), offset, type, scale, src, n));
 }
 
-/* The majority's elements stay only until the next call: where they are sent, it blocks. */
+/* The majority's elements stay only until the next call, so they get memory of their own. It is not given back: a wait
+ * for them would change the names of later operations (op/lane.h) against those of the other sets, and a wrong bit is
+ * rare. */
+static const void *kept(const void *bytes, size_t len)
+{
+    void *copy = malloc(len);
+    return copy ? memcpy(copy, bytes, len) : NULL;
+}
+
 keel_status replica_acc_nb(keel_segment *segment, int rank, size_t offset, keel_type type, const void *scale,
                            const void *src, size_t n, keel_handle *handle)
 {
     const void *mine = src;
     keel_status status = acc_may_go(CALL_acc_nb, segment, rank, offset, type, scale, &src, n);
-    if (status != KEEL_OK)
-        return status;
-    rank = replica_native_of(rank);
-    status = BELOW->acc_nb(segment, rank, offset, type, scale, src, n, handle);
-    if (status == KEEL_OK && src != mine)
-        status = handle ? BELOW->wait(handle) : BELOW->fence(rank);
-    return replica_after(status);
+    if (status == KEEL_OK && src != mine && !(src = kept(src, n * arith_size(type))))
+        status = KEEL_ERR_NOMEM;
+    return status != KEEL_OK
+               ? status
+               : replica_after(BELOW->acc_nb(segment, replica_native_of(rank), offset, type, scale, src, n, handle));
 }
 
 keel_status replica_acc_double(keel_segment *segment, int rank, size_t offset, double scale, const double *src,
@@ -246,8 +255,8 @@ keel_status replica_acc_vector_nb(keel_segment *segment, int rank, keel_type typ
 
 /* ---- atomics and signals ---- */
 
-/* What an atomic found is the moment's: replicas compare it like anything else that they did. Where it differs nothing
- * can be mended. */
+/* What an atomic found is the same in all sets, and replicas compare it like anything else that they did. Where it
+ * differs nothing can be mended. */
 static keel_status found(enum replica_call call, int rank, keel_segment *segment, size_t offset, const void *old,
                          size_t len, keel_status status)
 {
@@ -267,22 +276,22 @@ static keel_status values_may_go(enum replica_call call, int rank, keel_segment 
     return status;
 }
 
-/* The sum of additions does not depend on their order: each set adds for itself, and what the leading one has found is
- * every replica's. */
+/* Agents execute them in the same order in each set (agent/ordering.h). */
+keel_status replica_add(keel_segment *segment, int rank, size_t offset, int64_t add, int64_t *old)
+{
+    return replica_after(BELOW->fetch_add(segment, replica_native_of(rank), offset, add, old));
+}
+
 keel_status replica_fetch_add(keel_segment *segment, int rank, size_t offset, int64_t add, int64_t *old)
 {
-    struct replica_answer a;
-    int64_t mine = 0;
+    int64_t before = 0;
     keel_status status = values_may_go(CALL_fetch_add, rank, segment, offset, &add, 1);
-    if (status == KEEL_OK)
-        status = replica_after(BELOW->fetch_add(segment, replica_native_of(rank), offset, add, &mine));
     if (status != KEEL_OK)
         return status;
-    if (old && replica_decides(&a))
-        a = replica_tell((struct replica_answer){{mine}});
+    status = BELOW->fetch_add(segment, replica_native_of(rank), offset, add, &before);
     if (old)
-        *old = a.value[0];
-    return KEEL_OK;
+        *old = before;
+    return found(CALL_fetch_add, rank, segment, offset, &before, sizeof before, status);
 }
 
 keel_status replica_compare_swap(keel_segment *segment, int rank, size_t offset, int64_t expected, int64_t desired,

@@ -1,0 +1,372 @@
+/* Mutexes and task pools. Who gets what is the moment's, and must be the same in all sets; but as a set in which
+ * anybody dies is retired as a whole, nothing is ever taken back from the dead. So both are words that ranks add to, in
+ * memory of each set's own, and the sums have the same order in all sets (agent/ordering.h):
+ *
+ *   mutex   drawn    how many have drawn a number: keel_mutex_lock adds one, and has the number that it found
+ *           served   whose turn it is: keel_mutex_unlock adds one
+ *   pool    drawn    how many tasks have been drawn: keel_task_next adds one, and runs the task that it found
+ *           done     how many have been committed; both twice, for rounds that are even and odd
+ *
+ * Whether a mutex is free when keel_mutex_try looks is decided by the leading replica, which says what it saw served:
+ * all swap that for the next number, and find the same. Turns are looked for every millisecond. */
+#include <stdlib.h>
+
+#include "runtime/base/fault.h"
+#include "runtime/client/api/living.h"
+#include "runtime/client/api/public_int.h"
+#include "runtime/client/client.h"
+#include "runtime/client/replica/replica.h"
+#include "runtime/client/threads.h"
+
+#define BELOW replica.below
+
+enum { WORD = sizeof(int64_t), MUTEX_BYTES = 2 * WORD, SERVED_AT = WORD, POOL_BYTES = 4 * WORD, LOOK_MS = 1 };
+
+/* A segment of the set, in the part of each of whose ranks there are so many bytes. Who asks for what cannot be takes
+ * part: the others would wait. */
+static keel_status allocate(bool able, size_t bytes_of_each, keel_segment **out)
+{
+    size_t *bytes = able ? malloc((size_t)replica.size * sizeof *bytes) : NULL;
+    for (int r = 0; bytes && r < replica.size; r++)
+        bytes[r] = bytes_of_each;
+    keel_status status = replica_after(BELOW->segment_alloc_group(replica.group, bytes, KEEL_REDUNDANCY_NONE, out));
+    free(bytes);
+    return status;
+}
+
+static keel_status look(keel_segment *segment, int rank, size_t offset, int64_t *value)
+{
+    return replica_after(BELOW->get(segment, replica_native_of(rank), offset, value, sizeof *value));
+}
+
+static void some_holder(const struct client *c, const void *arg, struct wait_said *out)
+{
+    (void)c;
+    (void)arg;
+    out->whom = WAIT_FOR_HOLDER;
+    out->rank = -1;
+}
+
+static keel_status wait_for(keel_segment *segment, int rank, size_t offset, int64_t value, enum wait_call call)
+{
+    struct client *c = replica.client;
+    struct wait wait = {.call = call, .whom = some_holder, .keeps = true};
+    int64_t got;
+    keel_status status = look(segment, rank, offset, &got);
+    while (status == KEEL_OK && got < value) {
+        uint64_t now = c->env.now(c->env.user);
+        waits_last(c, &wait, now, now);
+        c->env.sleep(c->env.user, LOOK_MS);
+        status = look(segment, rank, offset, &got);
+    }
+    waits_over(c, &wait);
+    return status;
+}
+
+/* ---- mutexes ---- */
+
+struct held {
+    struct held *next;
+    int rank, number;
+};
+
+struct turns {
+    keel_segment *segment;
+    int per_rank;
+    struct held *held;
+};
+
+static struct turns *turns_of(const keel_mutexes *number)
+{
+    return living_find(number, LIVING_MUTEXES);
+}
+
+keel_status replica_mutexes_create(int per_rank, keel_mutexes **out)
+{
+    keel_status status = replica_meet(CALL_mutexes_create);
+    if (status != KEEL_OK)
+        return status;
+    keel_mutexes *number = out ? living_take(LIVING_MUTEXES) : NULL;
+    struct turns *t = calloc(1, sizeof *t);
+    bool able = number && t && per_rank >= 0;
+    status = allocate(able, able ? (size_t)per_rank * MUTEX_BYTES : 0, able ? &t->segment : NULL);
+    if (out)
+        *out = status == KEEL_OK ? number : NULL;
+    if (status != KEEL_OK || !t) {
+        living_give_back(number);
+        free(t);
+        return status;
+    }
+    t->per_rank = per_rank;
+    living_set(number, t);
+    return KEEL_OK;
+}
+
+keel_status replica_mutexes_free(keel_mutexes *mutexes)
+{
+    struct turns *t = turns_of(mutexes);
+    keel_status status = replica_meet(CALL_mutexes_free);
+    if (status != KEEL_OK || !mutexes)
+        return status;
+    if (!t)
+        return public_wrong();
+    if (t->held)
+        return KEEL_ERR_STATE;
+    status = replica_after(BELOW->segment_free(t->segment));
+    if (status == KEEL_OK) {
+        living_give_back(mutexes);
+        free(t);
+    }
+    return status;
+}
+
+static size_t place(int number)
+{
+    return (size_t)number * MUTEX_BYTES;
+}
+
+static keel_status bad_mutex(const struct turns *t, int rank, int number)
+{
+    if (!t)
+        return public_wrong();
+    return rank < 0 || rank >= replica.size || number < 0 || number >= t->per_rank ? KEEL_ERR_ARG : KEEL_OK;
+}
+
+/* Its turn comes when that many were served. */
+static keel_status await_turn(struct turns *t, int rank, int number, int64_t mine, struct held *h)
+{
+    keel_status status = wait_for(t->segment, rank, place(number) + SERVED_AT, mine, WAIT_LOCK);
+    if (status != KEEL_OK) {
+        free(h);
+        return status;
+    }
+    *h = (struct held){t->held, rank, number};
+    t->held = h;
+    return KEEL_OK;
+}
+
+keel_status replica_mutex_lock(keel_mutexes *mutexes, int rank, int number, int *dead)
+{
+    struct turns *t = turns_of(mutexes);
+    keel_status status = bad_mutex(t, rank, number);
+    int64_t mine;
+    if (dead)
+        *dead = -1; /* nobody of the set has died */
+    if (status != KEEL_OK)
+        return status;
+    struct held *h = malloc(sizeof *h);
+    if (!h)
+        return KEEL_ERR_NOMEM;
+    status = replica_add(t->segment, rank, place(number), 1, &mine);
+    FAULT_POINT("replica.lock_drawn");
+    if (status == KEEL_OK)
+        return await_turn(t, rank, number, mine, h);
+    free(h);
+    return status;
+}
+
+keel_status replica_mutex_try(keel_mutexes *mutexes, int rank, int number, int *dead)
+{
+    struct turns *t = turns_of(mutexes);
+    struct replica_answer a;
+    int64_t served = 0, drawn;
+    keel_status status = bad_mutex(t, rank, number);
+    if (dead)
+        *dead = -1;
+    if (status != KEEL_OK)
+        return status;
+    if (replica_decides(&a)) {
+        status = look(t->segment, rank, place(number) + SERVED_AT, &served);
+        a = replica_tell((struct replica_answer){{status, served}});
+    }
+    struct held *h = malloc(sizeof *h);
+    status = h ? (keel_status)a.value[0] : KEEL_ERR_NOMEM;
+    if (status == KEEL_OK)
+        status = replica_after(BELOW->compare_swap(t->segment, replica_native_of(rank), place(number), a.value[1],
+                                                   a.value[1] + 1, &drawn));
+    if (status == KEEL_OK && drawn == a.value[1])
+        return await_turn(t, rank, number, drawn, h);
+    free(h);
+    return status == KEEL_OK ? KEEL_IN_PROGRESS : status;
+}
+
+keel_status replica_mutex_unlock(keel_mutexes *mutexes, int rank, int number)
+{
+    struct turns *t = turns_of(mutexes);
+    int64_t before;
+    replica_did(CALL_mutex_unlock, rank, NULL, (uint64_t)number, 0, 0);
+    keel_status status = replica_meet(CALL_mutex_unlock);
+    if (status == KEEL_OK)
+        status = bad_mutex(t, rank, number);
+    if (status != KEEL_OK)
+        return status;
+    struct held **link = &t->held;
+    while (*link && ((*link)->rank != rank || (*link)->number != number))
+        link = &(*link)->next;
+    struct held *h = *link;
+    if (!h)
+        return KEEL_ERR_STATE;
+    status = replica_add(t->segment, rank, place(number) + SERVED_AT, 1, &before);
+    if (status == KEEL_OK) {
+        *link = h->next;
+        free(h);
+    }
+    return status;
+}
+
+/* ---- tasks ---- */
+
+struct pool {
+    keel_segment *segment;
+    int home; /* whose part the words are in */
+    int64_t count;
+    uint64_t round;
+    bool exhausted;
+};
+
+static struct {
+    const struct pool *pool; /* NULL: none is open */
+    int64_t task;
+} open;
+
+static uint64_t pools; /* that were made */
+
+static struct pool *pool_of(const keel_taskpool *number)
+{
+    return living_find(number, LIVING_POOL);
+}
+
+static size_t drawn_at(uint64_t round)
+{
+    return (round & 1) * 2 * WORD;
+}
+
+static size_t done_at(uint64_t round)
+{
+    return drawn_at(round) + WORD;
+}
+
+keel_status replica_taskpool_create(int64_t count, keel_taskpool **out)
+{
+    replica_did(CALL_taskpool_create, -1, NULL, (uint64_t)count, 0, 0);
+    keel_status status = replica_meet(CALL_taskpool_create);
+    if (status != KEEL_OK)
+        return status;
+    keel_taskpool *number = out ? living_take(LIVING_POOL) : NULL;
+    struct pool *p = calloc(1, sizeof *p);
+    bool able = number && p && count >= 0 && count <= UINT32_MAX;
+    status = allocate(able, POOL_BYTES, able ? &p->segment : NULL);
+    if (out)
+        *out = status == KEEL_OK ? number : NULL;
+    if (status != KEEL_OK || !p) {
+        living_give_back(number);
+        free(p);
+        return status;
+    }
+    p->count = count;
+    p->home = (int)(pools++ % (uint64_t)replica.size);
+    living_set(number, p);
+    return KEEL_OK;
+}
+
+keel_status replica_taskpool_free(keel_taskpool *pool)
+{
+    struct pool *p = pool_of(pool);
+    keel_status status = replica_meet(CALL_taskpool_free);
+    if (status != KEEL_OK || !pool)
+        return status;
+    if (!p)
+        return public_wrong();
+    if (open.pool == p)
+        return KEEL_ERR_STATE;
+    status = replica_after(BELOW->segment_free(p->segment));
+    if (status == KEEL_OK) {
+        living_give_back(pool);
+        free(p);
+    }
+    return status;
+}
+
+/* Nobody uses the words of the next round before the barrier, and every rank writes the same. */
+keel_status replica_taskpool_reset(keel_taskpool *pool)
+{
+    struct pool *p = pool_of(pool);
+    const int64_t zeros[2] = {0, 0};
+    if (!p)
+        return public_wrong();
+    keel_status status =
+        replica_after(BELOW->put(p->segment, replica_native_of(p->home), drawn_at(p->round + 1), zeros, sizeof zeros));
+    if (status == KEEL_OK)
+        status = replica_barrier();
+    if (status != KEEL_OK)
+        return status;
+    p->round++;
+    p->exhausted = false;
+    if (open.pool == p)
+        open.pool = NULL;
+    return KEEL_OK;
+}
+
+keel_status replica_task_next(keel_taskpool *pool, int64_t *task)
+{
+    struct pool *p = pool_of(pool);
+    keel_status status = KEEL_OK;
+    int64_t drawn = -1;
+    if (!p)
+        return public_wrong();
+    if (!task)
+        return KEEL_ERR_ARG;
+    *task = -1;
+    if (open.pool)
+        return KEEL_ERR_STATE;
+    if (!p->exhausted)
+        status = replica_add(p->segment, p->home, drawn_at(p->round), 1, &drawn);
+    if (status != KEEL_OK)
+        return status;
+    p->exhausted = p->exhausted || drawn >= p->count;
+    if (p->exhausted) /* nobody goes on before all are committed */
+        return wait_for(p->segment, p->home, done_at(p->round), p->count, WAIT_TASK);
+    FAULT_POINT("replica.task_drawn");
+    open.pool = p;
+    open.task = *task = drawn;
+    return KEEL_OK;
+}
+
+static bool no_accumulates(void *arg)
+{
+    const struct client *c = arg;
+    for (const struct op *op = c->ops.active; op; op = op->next)
+        if (op->kind == OP_ACC)
+            return false;
+    return true;
+}
+
+/* What the task has accumulated is there before it counts as done. */
+static void rest(struct client *c)
+{
+    client_lock(c);
+    if (!no_accumulates(c))
+        client_wait(c, no_accumulates, c, &(struct wait){.call = WAIT_ACC, .whom = waits_for_any_op});
+    pthread_mutex_unlock(&c->lock);
+}
+
+keel_status replica_task_commit(keel_taskpool *pool, int64_t task)
+{
+    const struct pool *p = pool_of(pool);
+    int64_t before;
+    if (!p)
+        return public_wrong();
+    if (task < 0 || task >= p->count)
+        return KEEL_ERR_ARG;
+    if (open.pool != p || open.task != task)
+        return KEEL_ERR_STATE;
+    replica_did(CALL_task_commit, -1, NULL, (uint64_t)task, 0, 0);
+    keel_status status = replica_meet(CALL_task_commit);
+    if (status != KEEL_OK)
+        return status;
+    rest(replica.client);
+    status = replica_add(p->segment, p->home, done_at(p->round), 1, &before);
+    if (status == KEEL_OK)
+        open.pool = NULL;
+    return status;
+}
