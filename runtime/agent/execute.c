@@ -12,6 +12,7 @@
 #include "runtime/base/words.h"
 #include "runtime/wire/acc.h"
 #include "runtime/wire/arith.h"
+#include "runtime/wire/digest.h"
 #include "runtime/wire/forward.h"
 #include "runtime/wire/get.h"
 #include "runtime/wire/put.h"
@@ -243,11 +244,21 @@ static uint32_t get_max(const struct agent *a, const struct target *t, const str
     return t->conn->node == a->self || get->strong ? WIRE_BODY_MAX : WIRE_BULK_MAX;
 }
 
+/* The pieces come with their bytes. */
+static bool has_data(const struct target *t)
+{
+    struct msg_get get;
+    if (t->w->type != WIRE_GET)
+        return true;
+    msg_get_decode(t->w, &get);
+    return get.compares;
+}
+
 /* The pieces lie in the copy, as elements of size bytes, aligned so. */
 static bool are_pieces_here(struct target *t, size_t align, size_t size)
 {
     const struct msg_request *r = &t->request;
-    return pack_open(&t->pack, t->body, r->len, t->w->type != WIRE_GET) && in_range(t->copy, r->at.offset, 0) &&
+    return pack_open(&t->pack, t->body, r->len, has_data(t)) && in_range(t->copy, r->at.offset, 0) &&
            r->at.offset % align == 0 && pack_fits(&t->pack, t->copy->bytes - r->at.offset, align, size);
 }
 
@@ -271,8 +282,8 @@ static bool is_get_well_formed(const struct agent *a, struct target *t)
     struct msg_get get;
     msg_get_decode(t->w, &get);
     if (is_packed(t))
-        return !get.strong && are_pieces_here(t, 1, 1);
-    return get.bytes <= get_max(a, t, &get) && are_bytes_here(t, get.bytes, 1);
+        return !get.strong && (get.inspects || !get.compares) && are_pieces_here(t, 1, 1);
+    return !get.inspects && !get.compares && get.bytes <= get_max(a, t, &get) && are_bytes_here(t, get.bytes, 1);
 }
 
 static bool is_acc_well_formed(struct target *t)
@@ -365,7 +376,7 @@ static void get(struct agent *a, const struct target *t)
     struct msg_get get;
     msg_get_decode(t->w, &get);
     const uint8_t *from = t->copy->base + t->request.at.offset;
-    uint32_t len = is_packed(t) ? t->pack.bytes : get.bytes;
+    uint32_t len = get.inspects ? t->pack.runs * DIGEST_BYTES : is_packed(t) ? t->pack.bytes : get.bytes;
     uint8_t *to = t->conn->ep ? tp_place(t->conn->ep, sizeof(struct wire), len) : NULL;
     if (!to && !a->gathered)
         a->gathered = malloc(PACK_BODY_MAX);
@@ -374,7 +385,9 @@ static void get(struct agent *a, const struct target *t)
         answer(t, KEEL_ERR_NOMEM);
         return;
     }
-    if (is_packed(t))
+    if (get.inspects)
+        digest_pieces(&t->pack, from, to);
+    else if (is_packed(t))
         pack_gather(&t->pack, from, to);
     else
         words_load(to, from, len);

@@ -1,9 +1,11 @@
 /* A program that looks at everything that sets of replicas translate, compare and decide, and ends with 0 if it is as
  * in a job without replicas. KEEL_TEST_FLIP="RANK STEP FILE": of the processes of that rank the one that makes the
  * file flips a bit of what it sends in that step; nothing else tells one replica from another. Steps: 1 put, 2 put_nb,
- * 3 message, 4 allreduce, 5 data of a signal, 6 accumulate, 7 strided put, 8 one of many puts. KEEL_TEST_DIE and
- * KEEL_TEST_STOP likewise: that process is killed, or stopped, there; KEEL_TEST_FENCE, KEEL_TEST_END, KEEL_TEST_EXIT:
+ * 3 message, 4 allreduce, 5 data of a signal, 6 accumulate, 7 strided put, 8 one of many puts, 9 vector put, 10 an
+ * allgather. KEEL_TEST_FLIGHT likewise: it flips it in what goes into a socket. KEEL_TEST_TARGET: the process to which it
+ * was sent flips it where it lies, before the sender goes on. KEEL_TEST_DIE and KEEL_TEST_STOP likewise: that process is killed, or stopped, there; KEEL_TEST_FENCE, KEEL_TEST_END, KEEL_TEST_EXIT:
  * it makes a fence that the others do not make, or ends by keel_finalize, or without it. */
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -11,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <keel/keel.h>
@@ -28,6 +31,50 @@ enum { WORDS = 512, MANY = 5000, SIGNAL_AT = 8 * (WORDS - 1), COUNTER_AT = 8 * (
 
 static int rank, size, right;
 static keel_segment *segment;
+static int64_t in_flight; /* what to flip a bit of when it is sent; 0: nothing */
+
+/* With the bit flipped in bytes of its own, if they are in there; NULL: they are not. */
+static void *flipped(const void *bytes, size_t len)
+{
+    static uint8_t copy[256 * 1024];
+    const uint8_t *at = in_flight && len && len <= sizeof copy ? memmem(bytes, len, &in_flight, sizeof in_flight) : NULL;
+    if (!at)
+        return NULL;
+    memcpy(copy, bytes, len);
+    copy[at - (const uint8_t *)bytes + 3] ^= 0x10;
+    in_flight = 0;
+    return copy;
+}
+
+/* In the place of the C library's two, for all libraries. */
+// NOLINTBEGIN(readability-inconsistent-declaration-parameter-name)
+__attribute__((visibility("default"))) ssize_t send(int fd, const void *bytes, size_t len, int flags)
+{
+    static ssize_t (*next)(int, const void *, size_t, int);
+    if (!next)
+        *(void **)&next = dlsym(RTLD_NEXT, "send");
+    const void *other = flipped(bytes, len);
+    return next(fd, other ? other : bytes, len, flags);
+}
+
+__attribute__((visibility("default"))) ssize_t sendmsg(int fd, const struct msghdr *msg, int flags)
+{
+    static ssize_t (*next)(int, const struct msghdr *, int);
+    struct iovec iov[8];
+    struct msghdr other = *msg;
+    if (!next)
+        *(void **)&next = dlsym(RTLD_NEXT, "sendmsg");
+    for (size_t i = 0; in_flight && i < msg->msg_iovlen && msg->msg_iovlen <= 8; i++) {
+        void *bytes = flipped(msg->msg_iov[i].iov_base, msg->msg_iov[i].iov_len);
+        if (bytes) {
+            memcpy(iov, msg->msg_iov, msg->msg_iovlen * sizeof *iov);
+            iov[i].iov_base = bytes;
+            other.msg_iov = iov;
+        }
+    }
+    return next(fd, &other, flags);
+}
+// NOLINTEND(readability-inconsistent-declaration-parameter-name)
 
 /* Is it for this process to do, what only one of the rank's does? */
 static bool mine(const char *name, int step)
@@ -42,8 +89,33 @@ static bool mine(const char *name, int step)
     return fd >= 0;
 }
 
+/* The receiver flips a bit where it has come to lie, and the sender goes on when some set's has. */
+static void flip_at_target(int step, size_t offset, int64_t value)
+{
+    const char *text = getenv("KEEL_TEST_TARGET");
+    char file[256], done[300];
+    int of, at;
+    if (!text || sscanf(text, "%d %d %255s", &of, &at, file) != 3 || at != step)
+        return;
+    snprintf(done, sizeof done, "%s.done", file);
+    if (rank == (of + 1) % size) {
+        volatile int64_t *word = (volatile int64_t *)((char *)keel_address(segment, rank) + offset);
+        while (*word != value)
+            usleep(100);
+        int fd = open(file, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
+        if (fd >= 0) {
+            *word ^= 0x10000000;
+            CHECK(close(fd) == 0 && close(open(done, O_CREAT | O_WRONLY | O_CLOEXEC, 0600)) == 0);
+        }
+    }
+    while (rank == of && access(done, F_OK) != 0)
+        usleep(100);
+}
+
 static void flip(int step, void *bytes)
 {
+    if (mine("KEEL_TEST_FLIGHT", step))
+        memcpy(&in_flight, bytes, sizeof in_flight);
     if (mine("KEEL_TEST_FLIP", step))
         ((uint8_t *)bytes)[3] ^= 0x10;
     if (mine("KEEL_TEST_DIE", step))
@@ -73,6 +145,7 @@ static void test_puts(void)
     int64_t word = 1000 + rank, other = 2000 + rank, rows[16];
     flip(1, &word);
     OK(keel_put(segment, right, 0, &word, sizeof word));
+    flip_at_target(1, 0, 1000 + left);
     OK(keel_barrier());
     look(0, 1000 + left);
     keel_handle h = {{0}};
@@ -80,17 +153,26 @@ static void test_puts(void)
     OK(keel_put_nb(segment, right, 8, &other, sizeof other, &h));
     while (keel_test(&h) == KEEL_IN_PROGRESS)
         ;
+    flip_at_target(2, 8, 2000 + left);
     OK(keel_fence(right));
     OK(keel_barrier());
     look(8, 2000 + left);
     for (int i = 0; i < 16; i++)
         rows[i] = 3000 + 100 * rank + i;
-    flip(7, &rows[5]);
+    flip(7, &rows[4]);
     const keel_strided shape = {.levels = 1, .count = {16, 8}, .global_stride = {32}, .local_stride = {16}};
     OK(keel_put_strided(segment, right, 1024, rows, &shape));
+    flip_at_target(7, 1024 + 64, 3000 + 100 * left + 4);
     OK(keel_barrier());
     for (int i = 0; i < 8; i++)
         look(1024 + 32 * (size_t)i, 3000 + 100 * left + 2 * i);
+    const keel_piece pieces[] = {{.offset = 1400, .local = &rows[1], .len = 16}, {.offset = 1480, .local = &rows[9], .len = 8}};
+    flip(9, &rows[9]);
+    OK(keel_put_vector(segment, right, pieces, 2));
+    flip_at_target(9, 1480, 3000 + 100 * left + 9);
+    OK(keel_barrier());
+    look(1408, 3000 + 100 * left + 2);
+    look(1480, 3000 + 100 * left + 9);
 }
 
 static void test_many(void)
@@ -130,15 +212,16 @@ static void test_messages(void)
 static void test_collectives(void)
 {
     double x = rank + 1.0, sum = 0;
-    int64_t word = rank == 1 % size ? 77 : 0, all[64], mine = 60 + rank;
+    int64_t word = rank == 1 % size ? 77 : 0, all[64], own = 600000 + rank;
     flip(4, &x);
     OK(keel_allreduce_sum(&x, &sum, 1));
     CHECK(sum == size * (size + 1) / 2.0);
     OK(keel_bcast(1 % size, &word, sizeof word));
     CHECK(word == 77);
-    OK(keel_group_allgather(keel_group_world(), &mine, all, sizeof mine));
+    flip(10, &own);
+    OK(keel_group_allgather(keel_group_world(), &own, all, sizeof own));
     for (int r = 0; r < size; r++)
-        CHECK(all[r] == 60 + r);
+        CHECK(all[r] == 600000 + r);
     keel_group *half;
     OK(keel_group_split(keel_group_world(), rank % 2, -rank, &half));
     CHECK(keel_group_to_world(half, 0) % 2 == rank % 2 && keel_group_from_world(half, rank) == keel_group_rank(half));

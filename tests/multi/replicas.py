@@ -17,8 +17,15 @@ WHERE = {1: "4th operation since the start, keel_put to rank 1, segment 1 at 0, 
          3: "keel_message_send to rank 1, tag 7, 8 bytes", 4: "keel_allreduce_sum, 8 bytes",
          5: "keel_put_signal to rank 1, segment 1 at 16, 8 bytes", 6: "keel_acc to rank 1, segment 1 at 4072, 8 bytes",
          7: "keel_put_strided to rank 1, segment 1 at 1024, 128 bytes",
-         8: "operation since the start, keel_put to"}
+         8: "operation since the start, keel_put to",
+         9: "keel_put_vector to rank 1, segment 1 at 1400, 24 bytes", 10: "keel_group_allgather, 8 bytes"}
+LANDS = {1: r"keel_put to rank 1, segment 1, has put at 0, 8 bytes",
+         2: r"keel_put_nb to rank 1, segment 1, has put at 8, 8 bytes",
+         5: r"keel_put_signal to rank 1, segment 1, has put at 16, 8 bytes",
+         7: r"keel_put_strided to rank 1, segment 1, has put at 1088, 16 bytes",
+         9: r"keel_put_vector to rank 1, segment 1, has put at 1480, 8 bytes"}
 FINE = "all is as with one set\n"
+LOOKING = ("hash",)
 
 
 def job(*args, ranks=2, replicas=2, program=(PROGRAM,), env=None):
@@ -39,6 +46,54 @@ def test_as_with_one_set():
     assert job("--check", "none") == (0, FINE, "")
 
 
+def nodes(replicas):
+    """Each rank has a node of its own."""
+    return ["--nodes", str(2 * replicas)]
+
+
+def test_as_with_one_set_when_all_is_looked_at():
+    for check in LOOKING:
+        for replicas in (2, 3):
+            for ranks in (1, 2, 3):
+                assert job("--check", check, ranks=ranks, replicas=replicas) == (0, FINE, ""), (check, replicas, ranks)
+            assert job("--check", check, *nodes(replicas), replicas=replicas) == (0, FINE, ""), (check, replicas)
+
+
+def test_what_was_flipped_by_the_sender_is_found_by_each_check():
+    for check in LOOKING:
+        for step, where in WHERE.items():
+            where = "one of the operations " if step == 8 else where
+            code, _, err = spoilt("KEEL_TEST_FLIP", 0, step, "--check", check, *nodes(2))
+            assert code == 1 and where in err and "no set is left" in err, (check, step, code, err)
+        for step, where in WHERE.items():
+            code, out, err = spoilt("KEEL_TEST_FLIP", 0, step, "--check", check, *nodes(3), replicas=3)
+            assert (code, out) == (0, FINE) and where in err, (check, step, code, err)
+            assert ("is retired" in err) == (step in (7, 9)), (check, step, err)
+
+
+def test_what_was_flipped_later_is_written_over():
+    """On the way, or in the memory of the target: which set is wrong is known also where there are only two."""
+    for check in LOOKING:
+        for name, steps in (("KEEL_TEST_FLIGHT", LANDS), ("KEEL_TEST_TARGET", {1, 2, 7, 9})):
+            for step in steps:
+                for replicas in (2, 3):
+                    code, out, err = spoilt(name, 0, step, "--check", check, *nodes(replicas), replicas=replicas)
+                    said = "rank 0: what operation \\d+ since the start, " + LANDS[step]
+                    said += r", lies there otherwise in set \d, and has got the bytes of another set\n"
+                    assert (code, out) == (0, FINE), (check, name, step, replicas, code, out, err)
+                    assert len(re.findall(said, err)) == 1, (check, name, step, replicas, err)
+
+
+def test_what_was_flipped_later_is_told():
+    for check in LOOKING:
+        for mode in ("report", "keep"):
+            code, out, err = spoilt("KEEL_TEST_TARGET", 0, 1, "--check", check, "--on-mismatch", mode, *nodes(2))
+            assert code == 0 and re.search(LANDS[1] + r", lies there otherwise in set \d\n", err), (mode, code, err)
+            assert "ended with exit code 3" in err, (mode, err)  # the program of that set has seen it
+        code, out, err = spoilt("KEEL_TEST_TARGET", 0, 1, "--check", "fence", *nodes(2))
+        assert code == 0 and "otherwise" not in err and "ended with exit code 3" in err, (code, err)
+
+
 def test_two_find_the_first_that_differs():
     for step, where in WHERE.items():
         code, _, err = spoilt("KEEL_TEST_FLIP", 0, step)
@@ -50,9 +105,9 @@ def test_two_find_the_first_that_differs():
 def test_three_write_over_it():
     for step, where in WHERE.items():
         code, out, err = spoilt("KEEL_TEST_FLIP", 0, step, replicas=3)
-        end = r"set \d ends\n" if step == 7 else r"set \d has got the bytes of the others\n"
+        end = r"set \d ends\n" if step in (7, 9) else r"set \d has got the bytes of the others\n"
         assert (code, out) == (0, FINE) and where in err and len(re.findall(": " + end, err)) == 1, (step, code, err)
-        assert ("is retired" in err) == (step == 7), (step, err)
+        assert ("is retired" in err) == (step in (7, 9)), (step, err)
 
 
 def test_who_is_elsewhere_has_parted():

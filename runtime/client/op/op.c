@@ -129,8 +129,11 @@ static void count(const struct op *op)
                                          [OP_RMW] = {COUNTER_atomics_away, COUNTER_atomics_here}};
     struct counter_block *b = client_counts(op->client);
     enum counter c = of[op->kind][op->plan.way == PLAN_PLAIN];
-    count_direction(op, b);
-    if (op->kind == OP_RMW)
+    if (!op->inspects)
+        count_direction(op, b);
+    if (op->inspects)
+        counter_add(b, COUNTER_inspected, op->packed->runs);
+    else if (op->kind == OP_RMW)
         counter_add(b, c, 1);
     else if (op->packed)
         counters_own(b, c, op->packed->runs, op->packed->bytes);

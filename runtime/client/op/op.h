@@ -108,6 +108,7 @@ struct op {
     uint8_t word;         /* bytes of the word of an atomic */
     int64_t a, b, result; /* an accumulate's scale is in a, b */
     bool strong;          /* a get of which nothing is taken back */
+    bool inspects, compares; /* a get of hashes, or of comparisons with bytes that it brings (inspect.h) */
     bool always_through;  /* through the primary also when the copies are equal */
     bool patient;         /* waits for memory, and for a node that does not answer, until that is declared dead. With
                              replicas all that counts once does: one of them must not give up what others do */

@@ -47,7 +47,9 @@ static void message_make(const struct op *op, const struct piece *p, int note, s
     case OP_GET:
         msg_get_encode(&(struct msg_get){.request = request,
                                          .bytes = (uint32_t)(op->packed ? op->packed->bytes : p->len),
-                                         .strong = op->strong},
+                                         .strong = op->strong,
+                                         .inspects = op->inspects,
+                                         .compares = op->compares},
                        w);
         break;
     case OP_ACC:

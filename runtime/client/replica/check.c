@@ -2,15 +2,9 @@
 
 #include <string.h>
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
+#include "runtime/wire/digest.h"
 
 /* ---- what was done ---- */
-
-uint64_t check_hash(const void *bytes, size_t len, uint64_t seed)
-{
-    return len ? XXH3_64bits_withSeed(bytes, len, seed) : seed;
-}
 
 void check_init(struct check *c, struct check_entry *ring, size_t places)
 {
@@ -38,7 +32,7 @@ void check_add(struct check *c, const struct check_op *op)
 {
     struct check_entry *e = &c->ring[c->now.count & (c->places - 1)];
     e->op = *op;
-    c->now.after = e->after = XXH3_64bits_withSeed(op, sizeof *op, c->now.after);
+    c->now.after = e->after = digest(op, sizeof *op, c->now.after);
     c->now.count++;
     mark(c);
 }

@@ -56,9 +56,6 @@ struct check {
     uint64_t stride;
 };
 
-/* The hash of bytes; `seed`: of those before them, 0 for the first. */
-uint64_t check_hash(const void *bytes, size_t len, uint64_t seed);
-
 /* ring: [places], which stays the caller's; a power of two. */
 void check_init(struct check *c, struct check_entry *ring, size_t places);
 void check_add(struct check *c, const struct check_op *op);

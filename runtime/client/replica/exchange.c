@@ -9,11 +9,13 @@
 #include "runtime/client/client.h"
 #include "runtime/client/replica/replica.h"
 #include "runtime/client/segment/segment.h"
+#include "runtime/wire/digest.h"
 
 struct sum_said {
     uint64_t exchange;
     struct check_sum sum;
     uint64_t call;
+    uint64_t wrong; /* ranges that do not lie where they were put (landed.c) */
 };
 
 struct replica_self replica = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -126,21 +128,21 @@ void replica_did_bytes(enum replica_call call, int target, const keel_segment *s
                        const void *bytes, size_t len)
 {
     if (replica.check != CHECK_NONE)
-        replica_did(call, target, segment, place, len, bytes ? check_hash(bytes, len, 0) : 0);
+        replica_did(call, target, segment, place, len, bytes ? digest(bytes, len, 0) : 0);
 }
 
 /* ---- the exchange ---- */
 
-static void say(enum replica_call call, keel_status *status)
+static void say(enum replica_call call, size_t wrong, keel_status *status)
 {
-    const struct sum_said mine = {replica.exchanges, replica.ops.now, (uint64_t)call};
+    const struct sum_said mine = {replica.exchanges, replica.ops.now, (uint64_t)call, wrong};
     for (int s = 0; s < replica.sets; s++)
         if (s != replica.set && !replica.gone[s])
             (void)replica_send(s, REPLICA_SUM, &mine, sizeof mine, status);
 }
 
 /* What is older is of an exchange that went on without it. */
-static bool hear_sum(int set, struct check_sum *sum, keel_status *status)
+static bool hear_sum(int set, struct check_sum *sum, size_t *wrong, keel_status *status)
 {
     struct sum_said theirs;
     do {
@@ -148,6 +150,7 @@ static bool hear_sum(int set, struct check_sum *sum, keel_status *status)
             return false;
     } while (theirs.exchange < replica.exchanges);
     *sum = theirs.sum;
+    *wrong = theirs.wrong;
     return true;
 }
 
@@ -155,24 +158,32 @@ static bool hear_sum(int set, struct check_sum *sum, keel_status *status)
 static keel_status meet(enum replica_call call, struct replica_last *last)
 {
     struct check_sum sums[REPLICAS_MAX] = {{0, 0}};
-    bool there[REPLICAS_MAX] = {false};
-    keel_status status = KEEL_OK;
+    bool there[REPLICAS_MAX] = {false}, any = false;
+    size_t wrong[REPLICAS_MAX] = {0};
+    keel_status status = replica_inspect(&wrong[replica.set]);
+    if (status != KEEL_OK)
+        return status;
     replica.exchanges++;
     FAULT_POINT("replica.meeting");
-    say(call, &status);
+    say(call, wrong[replica.set], &status);
     FAULT_POINT("replica.said");
     for (int s = 0; s < replica.sets && status == KEEL_OK; s++) {
         if (s == replica.set)
             sums[s] = replica.ops.now;
-        there[s] = s == replica.set || (!replica.gone[s] && hear_sum(s, &sums[s], &status));
+        there[s] = s == replica.set || (!replica.gone[s] && hear_sum(s, &sums[s], &wrong[s], &status));
+        any = any || (there[s] && wrong[s]);
     }
     if (status != KEEL_OK)
         return status;
     struct check_outcome o = check_compare(sums, there);
-    if (o.verdict != CHECK_EQUAL)
-        return replica_differ(&o, sums, there, last);
-    check_was_equal(&replica.ops);
-    return KEEL_OK;
+    if (o.verdict == CHECK_EQUAL)
+        check_was_equal(&replica.ops);
+    else
+        status = replica_differ(&o, sums, there, last);
+    if (any && status == KEEL_OK)
+        status = replica_mend_memory(wrong, there);
+    replica_inspected();
+    return status;
 }
 
 static keel_status meet_now(enum replica_call call, struct replica_last *last)

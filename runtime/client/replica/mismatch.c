@@ -263,7 +263,7 @@ static void settle(const struct dispute *d)
 }
 
 /* A process that ends its job ends its set: where nobody can say who is right each that differs does so. */
-static _Noreturn void stop(const char *text)
+_Noreturn void replica_stop(const char *text)
 {
     fflush(NULL);
     keel_abort(1, text);
@@ -297,7 +297,7 @@ static keel_status tell_or_stop(const struct dispute *d, const char *text)
     bool first = !told;
     told = true;
     if (replica.on_mismatch == MISMATCH_STOP)
-        stop(text);
+        replica_stop(text);
     if (replica.on_mismatch == MISMATCH_REPORT || first)
         tell(d, text);
     settle(d);
@@ -315,7 +315,7 @@ static keel_status left_alone(const struct dispute *d, keel_status status)
              ", and one has ended before it was found where",
              replica.rank, d->a, d->b, replica.ops.equal.count + 1);
     if ((d->odd < 0 || d->odd == replica.set) && replica.on_mismatch == MISMATCH_STOP)
-        stop(text);
+        replica_stop(text);
     check_was_equal(&replica.ops);
     return KEEL_OK;
 }
@@ -330,11 +330,11 @@ static keel_status mend_or_end(const struct dispute *d, int other, struct replic
     line(other, follows, text);
     keel_status status = pass_line(d, text);
     if (!mends && !good)
-        stop(text);
+        replica_stop(text);
     if (status == KEEL_OK && mends)
         status = mend(right, wrong, last, other, good);
     if (status != KEEL_OK && status != KEEL_ERR_RANK_DEAD)
-        stop(text);
+        replica_stop(text);
     tell(d, text);
     check_settle(&replica.ops, &d->sums[good ? replica.set : other]);
     return KEEL_OK;

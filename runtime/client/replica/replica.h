@@ -5,6 +5,7 @@
  *   rows.inc      what becomes of each public call
  *   exchange.c    replicas of a rank compare what they did (check.h), wherever a program relies on what it sent
  *   mismatch.c    what comes of a difference: told, or the majority's bytes are written over it
+ *   landed.c      whether what was put lies where it was put (--check hash, all)
  *   answer.c      what only one of them may decide: the leading one, and the others hear it
  *
  * Programs of one thread. Where several threads of a rank call, what they do must have an order that does not depend on
@@ -103,6 +104,7 @@ enum replica_tag {
     REPLICA_READ,
     REPLICA_BYTES,
     REPLICA_LINE,
+    REPLICA_MEND,
     REPLICA_ANSWER
 };
 
@@ -116,6 +118,34 @@ struct replica_last {
 /* The lock is held. sums, there: of the exchange. */
 keel_status replica_differ(const struct check_outcome *o, const struct check_sum *sums, const bool *there,
                            struct replica_last *last);
+
+/* This process ends its set, and says why. */
+_Noreturn void replica_stop(const char *text);
+
+/* ---- landed.c ---- */
+
+/* Replicas look at what they have put where it lies. */
+bool replica_inspects(void);
+/* Before more is put than is remembered. */
+bool replica_inspects_soon(void);
+/* A put is about to be sent, as replica_did: of bytes that lie together, of pieces, of a shape. */
+keel_status replica_did_put(enum replica_call call, int target, const keel_segment *segment, uint64_t place,
+                            const void *bytes, size_t len);
+keel_status replica_did_pieces(enum replica_call call, int target, const keel_segment *segment,
+                               const keel_piece *pieces, size_t n);
+keel_status replica_did_shape(enum replica_call call, int target, const keel_segment *segment, uint64_t place,
+                              const void *src, const keel_strided *how);
+/* replica_after of that put: it is looked at if it went. */
+keel_status replica_went(keel_status status);
+/* What is put there is not what will lie there: something is added or exchanged. */
+void replica_changes(int target, const keel_segment *segment, uint64_t place, uint64_t len);
+/* The three steps of an exchange; the lock is held. What was put is complete, and looked at: *wrong ranges do not lie
+ * there. blocks   until then. */
+keel_status replica_inspect(size_t *wrong);
+/* wrong [sets]: what all that are `there` have found. They get the bytes of a set in which they are right, or it is told
+ * as --on-mismatch says. blocks   until all have. */
+keel_status replica_mend_memory(const size_t *wrong, const bool *there);
+void replica_inspected(void);
 
 /* ---- answer.c ---- */
 

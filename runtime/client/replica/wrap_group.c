@@ -4,6 +4,7 @@
 #include "runtime/client/api/public_coll.h"
 #include "runtime/client/client.h"
 #include "runtime/client/replica/replica.h"
+#include "runtime/wire/digest.h"
 
 #include <stdlib.h>
 
@@ -32,8 +33,8 @@ static keel_status contribute_blocks(enum replica_call call, const keel_group *g
     uint64_t hash = 0, bytes = 0;
     int n = BELOW->group_size(group);
     for (int m = 0; replica.check != CHECK_NONE && in && lens && at && m < n; m++) {
-        hash = check_hash(&lens[m], sizeof lens[m], hash);
-        hash = check_hash((const uint8_t *)in + at[m], lens[m], hash);
+        hash = digest(&lens[m], sizeof lens[m], hash);
+        hash = digest((const uint8_t *)in + at[m], lens[m], hash);
         bytes += lens[m];
     }
     replica_did(call, -1, NULL, 0, bytes, hash);

@@ -6,6 +6,8 @@
 #include "runtime/client/client.h"
 #include "runtime/client/replica/replica.h"
 #include "runtime/wire/arith.h"
+#include "runtime/wire/digest.h"
+#include "runtime/wire/shape.h"
 
 #define BELOW replica.below
 
@@ -15,13 +17,13 @@
 static uint64_t hash_strided(const uint8_t *at, const keel_strided *shape)
 {
     size_t n[KEEL_STRIDE_LEVELS_MAX] = {0};
-    uint64_t hash = check_hash(shape, sizeof *shape, 0);
+    uint64_t hash = digest(shape, sizeof *shape, 0);
     for (;;) {
         size_t offset = 0;
         int level = 0;
         for (int i = 0; i < shape->levels; i++)
             offset += n[i] * shape->local_stride[i];
-        hash = check_hash(at + offset, shape->count[0], hash);
+        hash = digest(at + offset, shape->count[0], hash);
         while (level < shape->levels && ++n[level] == shape->count[level + 1])
             n[level++] = 0;
         if (level == shape->levels)
@@ -48,19 +50,29 @@ static size_t strided_bytes(const keel_strided *shape)
     return bytes;
 }
 
-/* Three replicas remember no more operations than they can write over. */
+/* From the first byte at the target to behind the last. */
+static uint64_t strided_reach(const keel_strided *how)
+{
+    struct shape shape;
+    return how && shape_init(&shape, how->levels, how->count, how->global_stride, how->local_stride)
+               ? shape.extent[SHAPE_GLOBAL]
+               : 0;
+}
+
+/* Three replicas remember no more operations than they can write over, and nobody more than it looks at at once. */
 static keel_status room_for_one(enum replica_call call)
 {
     bool full = replica.sets == REPLICAS_MAX && replica.ops.now.count - replica.ops.equal.count >= REPLICA_RING - 1;
-    return full ? replica_meet(call) : KEEL_OK;
+    return full || replica_inspects_soon() ? replica_meet(call) : KEEL_OK;
 }
 
 static uint64_t numbers(const void *scale, keel_type type)
 {
-    return scale && arith_size(type) ? check_hash(scale, arith_size(type), 1 + (uint64_t)type) : (uint64_t)type;
+    return scale && arith_size(type) ? digest(scale, arith_size(type), 1 + (uint64_t)type) : (uint64_t)type;
 }
 
-static void did_strided(enum replica_call call, int rank, keel_segment *segment, size_t offset, const void *src,
+/* with: what else says what is done with the bytes. */
+static void added_strided(enum replica_call call, int rank, keel_segment *segment, size_t offset, const void *src,
                         const keel_strided *shape, uint64_t with)
 {
     if (replica.check == CHECK_NONE)
@@ -69,7 +81,7 @@ static void did_strided(enum replica_call call, int rank, keel_segment *segment,
     replica_did(call, rank, segment, offset, is ? strided_bytes(shape) : 0, (is ? hash_strided(src, shape) : 0) ^ with);
 }
 
-static void did_vector(enum replica_call call, int rank, keel_segment *segment, const keel_piece *pieces, size_t n,
+static void added_vector(enum replica_call call, int rank, keel_segment *segment, const keel_piece *pieces, size_t n,
                        uint64_t with)
 {
     uint64_t hash = with, bytes = 0;
@@ -77,11 +89,29 @@ static void did_vector(enum replica_call call, int rank, keel_segment *segment, 
         return;
     for (size_t i = 0; pieces && i < n; i++) {
         const uint64_t where[] = {pieces[i].offset, pieces[i].len};
-        hash = check_hash(where, sizeof where, hash);
-        hash = pieces[i].local ? check_hash(pieces[i].local, pieces[i].len, hash) : hash;
+        hash = digest(where, sizeof where, hash);
+        hash = pieces[i].local ? digest(pieces[i].local, pieces[i].len, hash) : hash;
         bytes += pieces[i].len;
     }
     replica_did(call, rank, segment, pieces && n ? pieces[0].offset : 0, bytes, hash);
+}
+
+static keel_status did_strided(enum replica_call call, int rank, keel_segment *segment, size_t offset, const void *src,
+                               const keel_strided *shape)
+{
+    if (replica_inspects())
+        return replica_did_shape(call, rank, segment, offset, src, shape);
+    added_strided(call, rank, segment, offset, src, shape, 0);
+    return KEEL_OK;
+}
+
+static keel_status did_vector(enum replica_call call, int rank, keel_segment *segment, const keel_piece *pieces,
+                              size_t n)
+{
+    if (replica_inspects())
+        return replica_did_pieces(call, rank, segment, pieces, n);
+    added_vector(call, rank, segment, pieces, n, 0);
+    return KEEL_OK;
 }
 
 /* What has been told of bytes that do not lie together: three replicas compare them before they go. */
@@ -92,55 +122,53 @@ static keel_status shape_may_go(enum replica_call call)
 
 /* ---- puts and gets ---- */
 
+/* room: for what is told of it; may_go: where it cannot be written over. */
+#define PUTS(room, told, may_go, below)                                                                                \
+    keel_status status = room;                                                                                         \
+    status = status == KEEL_OK ? told : status;                                                                        \
+    status = status == KEEL_OK ? may_go : status;                                                                      \
+    return replica_went(status == KEEL_OK ? below : status)
+
 keel_status replica_put(keel_segment *segment, int rank, size_t offset, const void *src, size_t len)
 {
-    keel_status status = room_for_one(CALL_put);
-    replica_did_bytes(CALL_put, rank, segment, offset, src, len);
-    return status != KEEL_OK ? status : replica_after(BELOW->put(segment, replica_native_of(rank), offset, src, len));
+    PUTS(room_for_one(CALL_put), replica_did_put(CALL_put, rank, segment, offset, src, len), KEEL_OK,
+         BELOW->put(segment, replica_native_of(rank), offset, src, len));
 }
 
 keel_status replica_put_nb(keel_segment *segment, int rank, size_t offset, const void *src, size_t len,
                            keel_handle *handle)
 {
-    keel_status status = room_for_one(CALL_put_nb);
-    replica_did_bytes(CALL_put_nb, rank, segment, offset, src, len);
-    return status != KEEL_OK ? status
-                             : replica_after(BELOW->put_nb(segment, replica_native_of(rank), offset, src, len, handle));
+    PUTS(room_for_one(CALL_put_nb), replica_did_put(CALL_put_nb, rank, segment, offset, src, len), KEEL_OK,
+         BELOW->put_nb(segment, replica_native_of(rank), offset, src, len, handle));
 }
 
 keel_status replica_put_strided(keel_segment *segment, int rank, size_t offset, const void *src,
                                 const keel_strided *shape)
 {
-    did_strided(CALL_put_strided, rank, segment, offset, src, shape, 0);
-    keel_status status = shape_may_go(CALL_put_strided);
-    return status != KEEL_OK ? status
-                             : replica_after(BELOW->put_strided(segment, replica_native_of(rank), offset, src, shape));
+    PUTS(room_for_one(CALL_put_strided), did_strided(CALL_put_strided, rank, segment, offset, src, shape),
+         shape_may_go(CALL_put_strided), BELOW->put_strided(segment, replica_native_of(rank), offset, src, shape));
 }
 
 keel_status replica_put_strided_nb(keel_segment *segment, int rank, size_t offset, const void *src,
                                    const keel_strided *shape, keel_handle *handle)
 {
-    did_strided(CALL_put_strided_nb, rank, segment, offset, src, shape, 0);
-    keel_status status = shape_may_go(CALL_put_strided_nb);
-    return status != KEEL_OK
-               ? status
-               : replica_after(BELOW->put_strided_nb(segment, replica_native_of(rank), offset, src, shape, handle));
+    PUTS(room_for_one(CALL_put_strided_nb), did_strided(CALL_put_strided_nb, rank, segment, offset, src, shape),
+         shape_may_go(CALL_put_strided_nb),
+         BELOW->put_strided_nb(segment, replica_native_of(rank), offset, src, shape, handle));
 }
 
 keel_status replica_put_vector(keel_segment *segment, int rank, const keel_piece *pieces, size_t n)
 {
-    did_vector(CALL_put_vector, rank, segment, pieces, n, 0);
-    keel_status status = shape_may_go(CALL_put_vector);
-    return status != KEEL_OK ? status : replica_after(BELOW->put_vector(segment, replica_native_of(rank), pieces, n));
+    PUTS(room_for_one(CALL_put_vector), did_vector(CALL_put_vector, rank, segment, pieces, n),
+         shape_may_go(CALL_put_vector), BELOW->put_vector(segment, replica_native_of(rank), pieces, n));
 }
 
 keel_status replica_put_vector_nb(keel_segment *segment, int rank, const keel_piece *pieces, size_t n,
                                   keel_handle *handle)
 {
-    did_vector(CALL_put_vector_nb, rank, segment, pieces, n, 0);
-    keel_status status = shape_may_go(CALL_put_vector_nb);
-    return status != KEEL_OK ? status
-                             : replica_after(BELOW->put_vector_nb(segment, replica_native_of(rank), pieces, n, handle));
+    PUTS(room_for_one(CALL_put_vector_nb), did_vector(CALL_put_vector_nb, rank, segment, pieces, n),
+         shape_may_go(CALL_put_vector_nb),
+         BELOW->put_vector_nb(segment, replica_native_of(rank), pieces, n, handle));
 }
 
 #define GET(name, parameters, arguments)                                                                               \
@@ -174,8 +202,11 @@ static keel_status acc_may_go(enum replica_call call, keel_segment *segment, int
     size_t size = arith_size(type);
     if (replica.check == CHECK_NONE)
         return KEEL_OK;
+    size_t len = size && n <= SIZE_MAX / size ? n * size : 0;
     replica_did(call, rank, segment, offset, 0, numbers(scale, type));
-    return replica_meet_before(call, rank, segment, offset, src, size && n <= SIZE_MAX / size ? n * size : 0);
+    keel_status status = replica_meet_before(call, rank, segment, offset, src, len);
+    replica_changes(rank, segment, offset, len);
+    return status;
 }
 
 keel_status replica_acc(keel_segment *segment, int rank, size_t offset, keel_type type, const void *scale,
@@ -216,8 +247,9 @@ keel_status replica_acc_double(keel_segment *segment, int rank, size_t offset, d
 keel_status replica_acc_strided(keel_segment *segment, int rank, size_t offset, keel_type type, const void *scale,
                                 const void *src, const keel_strided *shape)
 {
-    did_strided(CALL_acc_strided, rank, segment, offset, src, shape, numbers(scale, type));
+    added_strided(CALL_acc_strided, rank, segment, offset, src, shape, numbers(scale, type));
     keel_status status = shape_may_go(CALL_acc_strided);
+    replica_changes(rank, segment, offset, strided_reach(shape));
     return status != KEEL_OK
                ? status
                : replica_after(BELOW->acc_strided(segment, replica_native_of(rank), offset, type, scale, src, shape));
@@ -226,8 +258,9 @@ keel_status replica_acc_strided(keel_segment *segment, int rank, size_t offset, 
 keel_status replica_acc_strided_nb(keel_segment *segment, int rank, size_t offset, keel_type type, const void *scale,
                                    const void *src, const keel_strided *shape, keel_handle *handle)
 {
-    did_strided(CALL_acc_strided_nb, rank, segment, offset, src, shape, numbers(scale, type));
+    added_strided(CALL_acc_strided_nb, rank, segment, offset, src, shape, numbers(scale, type));
     keel_status status = shape_may_go(CALL_acc_strided_nb);
+    replica_changes(rank, segment, offset, strided_reach(shape));
     return status != KEEL_OK ? status
                              : replica_after(BELOW->acc_strided_nb(segment, replica_native_of(rank), offset, type,
                                                                    scale, src, shape, handle));
@@ -236,8 +269,10 @@ keel_status replica_acc_strided_nb(keel_segment *segment, int rank, size_t offse
 keel_status replica_acc_vector(keel_segment *segment, int rank, keel_type type, const void *scale,
                                const keel_piece *pieces, size_t n)
 {
-    did_vector(CALL_acc_vector, rank, segment, pieces, n, numbers(scale, type));
+    added_vector(CALL_acc_vector, rank, segment, pieces, n, numbers(scale, type));
     keel_status status = shape_may_go(CALL_acc_vector);
+    for (size_t i = 0; pieces && i < n; i++)
+        replica_changes(rank, segment, pieces[i].offset, pieces[i].len);
     return status != KEEL_OK
                ? status
                : replica_after(BELOW->acc_vector(segment, replica_native_of(rank), type, scale, pieces, n));
@@ -246,8 +281,10 @@ keel_status replica_acc_vector(keel_segment *segment, int rank, keel_type type, 
 keel_status replica_acc_vector_nb(keel_segment *segment, int rank, keel_type type, const void *scale,
                                   const keel_piece *pieces, size_t n, keel_handle *handle)
 {
-    did_vector(CALL_acc_vector_nb, rank, segment, pieces, n, numbers(scale, type));
+    added_vector(CALL_acc_vector_nb, rank, segment, pieces, n, numbers(scale, type));
     keel_status status = shape_may_go(CALL_acc_vector_nb);
+    for (size_t i = 0; pieces && i < n; i++)
+        replica_changes(rank, segment, pieces[i].offset, pieces[i].len);
     return status != KEEL_OK
                ? status
                : replica_after(BELOW->acc_vector_nb(segment, replica_native_of(rank), type, scale, pieces, n, handle));
@@ -273,6 +310,7 @@ static keel_status values_may_go(enum replica_call call, int rank, keel_segment 
     keel_status status = replica_meet_before(call, rank, segment, offset, &bytes, n * sizeof *v);
     if (bytes != v)
         memcpy(v, bytes, n * sizeof *v);
+    replica_changes(rank, segment, offset, sizeof *v);
     return status;
 }
 
@@ -312,13 +350,14 @@ keel_status replica_rmw(keel_segment *segment, int rank, size_t offset, keel_typ
 {
     int64_t before = 0;
     size_t size = arith_size(type) <= sizeof before ? arith_size(type) : 0;
-    uint64_t how = check_hash(&op, sizeof op, (uint64_t)type);
+    uint64_t how = digest(&op, sizeof op, (uint64_t)type);
     if (replica.check != CHECK_NONE && size && op == KEEL_RMW_COMPARE_SWAP && expected)
-        how = check_hash(expected, size, how);
+        how = digest(expected, size, how);
     replica_did(CALL_rmw, rank, segment, offset, 0, how);
     keel_status status = replica_meet_before(CALL_rmw, rank, segment, offset, &operand, size);
     if (status != KEEL_OK)
         return status;
+    replica_changes(rank, segment, offset, size);
     status = BELOW->rmw(segment, replica_native_of(rank), offset, type, op, operand, expected, &before);
     if (old && status == KEEL_OK)
         memcpy(old, &before, size);
@@ -330,6 +369,7 @@ keel_status replica_signal(keel_segment *segment, int rank, size_t word, int64_t
     const void *bytes = &add;
     replica_did_bytes(CALL_signal, rank, segment, word, bytes, sizeof add);
     keel_status status = replica_meet(CALL_signal);
+    replica_changes(rank, segment, word, sizeof add);
     return status != KEEL_OK ? status : replica_after(BELOW->signal(segment, replica_native_of(rank), word, add));
 }
 
@@ -342,9 +382,9 @@ keel_status replica_put_signal(keel_segment *segment, int rank, size_t offset, c
     if (replica.check == CHECK_NONE || word % sizeof add || word > room || room - word < sizeof add)
         return replica_after(BELOW->put_signal(segment, to, offset, src, len, word, add)); /* or it is refused */
     keel_status status = room_for_one(CALL_put_signal);
-    replica_did_bytes(CALL_put_signal, rank, segment, offset, src, len);
     if (status == KEEL_OK)
-        status = replica_after(BELOW->put(segment, to, offset, src, len));
+        status = replica_did_put(CALL_put_signal, rank, segment, offset, src, len);
+    status = replica_went(status == KEEL_OK ? BELOW->put(segment, to, offset, src, len) : status);
     return status != KEEL_OK ? status : replica_signal(segment, rank, word, add);
 }
 
