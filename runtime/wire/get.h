@@ -11,7 +11,7 @@ struct msg_get {
     struct msg_request request; /* its body, if it is packed: which pieces */
     uint32_t bytes;             /* asked for; of all pieces */
     bool strong;                /* what is answered is never taken back (agent/strong.h) */
-    bool inspects, compares;       /* an inspection; with the bytes behind its pieces, as in a put's body */
+    bool inspects, compares;    /* an inspection; with the bytes behind its pieces, as in a put's body */
 };
 
 static inline void msg_get_encode(const struct msg_get *m, struct wire *wire)

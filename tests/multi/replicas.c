@@ -37,7 +37,8 @@ static int64_t in_flight; /* what to flip a bit of when it is sent; 0: nothing *
 static void *flipped(const void *bytes, size_t len)
 {
     static uint8_t copy[256 * 1024];
-    const uint8_t *at = in_flight && len && len <= sizeof copy ? memmem(bytes, len, &in_flight, sizeof in_flight) : NULL;
+    const uint8_t *at =
+        in_flight && len && len <= sizeof copy ? memmem(bytes, len, &in_flight, sizeof in_flight) : NULL;
     if (!at)
         return NULL;
     memcpy(copy, bytes, len);
@@ -166,7 +167,8 @@ static void test_puts(void)
     OK(keel_barrier());
     for (int i = 0; i < 8; i++)
         look(1024 + 32 * (size_t)i, 3000 + 100 * left + 2 * i);
-    const keel_piece pieces[] = {{.offset = 1400, .local = &rows[1], .len = 16}, {.offset = 1480, .local = &rows[9], .len = 8}};
+    const keel_piece pieces[] = {{.offset = 1400, .local = &rows[1], .len = 16},
+                                 {.offset = 1480, .local = &rows[9], .len = 8}};
     flip(9, &rows[9]);
     OK(keel_put_vector(segment, right, pieces, 2));
     flip_at_target(9, 1480, 3000 + 100 * left + 9);

@@ -84,6 +84,20 @@ def test_what_was_flipped_later_is_written_over():
                     assert len(re.findall(said, err)) == 1, (check, name, step, replicas, err)
 
 
+def test_what_comes_is_compared():
+    """Messages and what collectives bring, where a bit was flipped on the way."""
+    brought = {3: "what keel_message_receive has brought from rank 0, tag 7, 8 bytes",
+               4: "what keel_allreduce_sum has brought, 8 bytes", 10: "what keel_group_allgather has brought, 16 bytes"}
+    for check in LOOKING:
+        for step, where in brought.items():
+            code, _, err = spoilt("KEEL_TEST_FLIGHT", 0, step, "--check", check, *nodes(2))
+            assert code == 1 and where in err and "differs between set 0 and set 1\n" in err, (check, step, code, err)
+            code, out, err = spoilt("KEEL_TEST_FLIGHT", 0, step, "--check", check, *nodes(3), replicas=3)
+            assert (code, out) == (0, FINE) and re.search(where + r", .*has got the bytes of the others\n", err), (
+                check, step, code, err)
+            assert "is retired" not in err, (check, step, err)
+
+
 def test_what_was_flipped_later_is_told():
     for check in LOOKING:
         for mode in ("report", "keep"):

@@ -17,7 +17,8 @@ static bool inspect_near(const keel_segment *s, int rank, struct inspected *part
     const uint8_t *base = near_base(near);
     for (size_t i = 0; i < n; i++) {
         struct inspected *l = &part[i];
-        l->found = l->bytes ? digest_difference(base + l->offset, l->bytes, l->len) : digest(base + l->offset, l->len, 0);
+        l->found =
+            l->bytes ? digest_difference(base + l->offset, l->bytes, l->len) : digest(base + l->offset, l->len, 0);
     }
     return near_valid(near, &near->get_tag);
 }

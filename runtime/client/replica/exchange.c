@@ -33,7 +33,8 @@ const char *replica_call_name(enum replica_call call)
 #undef VALUE_CALL
 #undef VOID_CALL
     };
-    return (unsigned)call < REPLICA_CALLS ? names[call] : "an unknown call";
+    unsigned of = (unsigned)call & ~(unsigned)REPLICA_CAME;
+    return of < REPLICA_CALLS ? names[of] : "an unknown call";
 }
 
 /* ---- a set that has lost a member ---- */

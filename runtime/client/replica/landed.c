@@ -229,7 +229,8 @@ static bool ask(int of, keel_status *status)
     for (size_t i = 0; i < sent.n && good;) {
         size_t k = 0;
         for (; k < ASKED && i < sent.n; k++, i++)
-            some[k] = (struct wanted){sent.range[i].segment, sent.range[i].place, sent.range[i].len, sent.range[i].target};
+            some[k] =
+                (struct wanted){sent.range[i].segment, sent.range[i].place, sent.range[i].len, sent.range[i].target};
         good = replica_send(of, REPLICA_ENTRIES, some, k * sizeof *some, status);
     }
     return good;
@@ -244,7 +245,8 @@ static keel_status take(int of, keel_status *status)
         if (!replica_hear(of, REPLICA_BYTES, bytes, r->len, status))
             return KEEL_ERR_RANK_DEAD;
         if (put == KEEL_OK)
-            put = replica.below->put(replica_segment(r->segment), replica_native_of(r->target), r->place, bytes, r->len);
+            put =
+                replica.below->put(replica_segment(r->segment), replica_native_of(r->target), r->place, bytes, r->len);
     }
     return put == KEEL_OK ? replica.below->fence_all() : put;
 }
@@ -260,8 +262,8 @@ static keel_status give(int to, size_t n, keel_status *status)
         for (size_t i = 0; i < k; i++) {
             keel_segment *s = replica_segment(some[i].segment);
             keel_status got = s && some[i].len <= INSPECT_MAX ? replica.below->get(s, replica_native_of(some[i].target),
-                                                                               some[i].place, bytes, some[i].len)
-                                                           : KEEL_ERR_ARG;
+                                                                                   some[i].place, bytes, some[i].len)
+                                                              : KEEL_ERR_ARG;
             if (got != KEEL_OK)
                 return got;
             if (!replica_send(to, REPLICA_BYTES, bytes, some[i].len, status))

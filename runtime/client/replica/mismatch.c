@@ -89,9 +89,11 @@ static void describe(const struct check *c, uint64_t number, char out[WORDS])
         snprintf(out, WORDS, "%s", number > c->now.count ? "nothing" : "something that it does not know any more");
         return;
     }
-    n = snprintf(out, WORDS, "%s", replica_call_name((enum replica_call)e->op.call));
+    bool came = e->op.call & REPLICA_CAME;
+    n = snprintf(out, WORDS, "%s%s%s", came ? "what " : "", replica_call_name((enum replica_call)e->op.call),
+                 came ? " has brought" : "");
     if (e->op.target >= 0)
-        n += snprintf(out + n, WORDS - (size_t)n, " to rank %d", e->op.target);
+        n += snprintf(out + n, WORDS - (size_t)n, " %s rank %d", came ? "from" : "to", e->op.target);
     if (e->op.segment)
         n += snprintf(out + n, WORDS - (size_t)n, ", segment %" PRIu64 " at %" PRIu64, e->op.segment, e->op.place);
     else if (e->op.place)

@@ -6,6 +6,7 @@
  *   exchange.c    replicas of a rank compare what they did (check.h), wherever a program relies on what it sent
  *   mismatch.c    what comes of a difference: told, or the majority's bytes are written over it
  *   landed.c      whether what was put lies where it was put (--check hash, all)
+ *   came.c        what messages and collectives have brought (likewise)
  *   answer.c      what only one of them may decide: the leading one, and the others hear it
  *
  * Programs of one thread. Where several threads of a rank call, what they do must have an order that does not depend on
@@ -37,7 +38,8 @@ enum replica_call {
 #undef NEAR_CALL
 #undef VALUE_CALL
 #undef VOID_CALL
-    REPLICA_CALLS
+    REPLICA_CALLS,
+    REPLICA_CAME = 1 << 16 /* beside a call: what it has brought */
 };
 
 struct replica_self {
@@ -146,6 +148,19 @@ keel_status replica_inspect(size_t *wrong);
  * as --on-mismatch says. blocks   until all have. */
 keel_status replica_mend_memory(const size_t *wrong, const bool *there);
 void replica_inspected(void);
+
+/* ---- came.c ---- */
+
+/* The call has brought bytes, if that is its status, from a rank or -1. They are compared, and the majority's are put in
+ * their place. blocks   until all have them. */
+keel_status replica_came(keel_status status, enum replica_call call, int from, uint64_t tag, void *bytes, size_t len);
+/* In blocks, n of them: compared later, and never replaced. */
+keel_status replica_came_in_blocks(keel_status status, enum replica_call call, const void *bytes, const size_t *lens,
+                                   const size_t *at, int n);
+/* What has begun will bring bytes; and what it came to: replica_came if it has ended. */
+keel_status replica_comes_later(keel_status status, keel_request *const *request, enum replica_call call, void *bytes,
+                                size_t len);
+keel_status replica_has_come(keel_status status, const keel_request *request);
 
 /* ---- answer.c ---- */
 

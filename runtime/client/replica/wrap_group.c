@@ -61,6 +61,11 @@ static size_t times(const keel_group *group, size_t len)
     return __builtin_mul_overflow((size_t)BELOW->group_size(group), len, &all) ? 0 : all;
 }
 
+static size_t own_of(const keel_group *group, const size_t *n)
+{
+    return n ? n[BELOW->group_rank(group)] : 0;
+}
+
 static bool is_root(const keel_group *group, int root)
 {
     return BELOW->group_rank(group) == root;
@@ -69,24 +74,31 @@ static bool is_root(const keel_group *group, int root)
 /* ---- calls on a group ---- */
 
 #define AFTER(call) (status != KEEL_OK ? status : replica_after(call))
-/* A call that contributes `len` bytes from `in`, and the one that only begins. */
-#define CONTRIBUTES(name, root, bytes, parameters, arguments)                                                          \
+/* A call that contributes bytes from `in` and brings others to `to`, and the one that only begins. */
+#define CONTRIBUTES(name, root, bytes, to, to_bytes, parameters, arguments)                                            \
     keel_status replica_##name parameters                                                                              \
     {                                                                                                                  \
         keel_status status = contribute(CALL_##name, root, &in, bytes);                                                \
-        return AFTER(BELOW->name arguments);                                                                           \
+        return replica_came(AFTER(BELOW->name arguments), CALL_##name, -1, 0, to, to_bytes);                           \
     }
-#define CONTRIBUTES_KEPT(name, root, bytes, parameters, arguments)                                                     \
+#define CONTRIBUTES_KEPT(name, root, bytes, to, to_bytes, parameters, arguments)                                       \
     keel_status replica_##name parameters                                                                              \
     {                                                                                                                  \
         keel_status status = contribute_kept(CALL_##name, root, in, bytes);                                            \
-        return AFTER(BELOW->name arguments);                                                                           \
+        return replica_comes_later(AFTER(BELOW->name arguments), request, CALL_##name, to, to_bytes);                  \
     }
-#define BLOCKS(name, lens, at, parameters, arguments)                                                                  \
+#define CONTRIBUTES_FOR_BLOCKS(name, root, bytes, out_lens, out_at, n, parameters, arguments)                          \
+    keel_status replica_##name parameters                                                                              \
+    {                                                                                                                  \
+        keel_status status = contribute(CALL_##name, root, &in, bytes);                                                \
+        return replica_came_in_blocks(AFTER(BELOW->name arguments), CALL_##name, out, out_lens, out_at, n);            \
+    }
+#define BLOCKS(name, lens, at, came, parameters, arguments)                                                            \
     keel_status replica_##name parameters                                                                              \
     {                                                                                                                  \
         keel_status status = contribute_blocks(CALL_##name, group, in, lens, at);                                      \
-        return AFTER(BELOW->name arguments);                                                                           \
+        status = AFTER(BELOW->name arguments);                                                                         \
+        return came;                                                                                                   \
     }
 #define P(...) (__VA_ARGS__)
 
@@ -112,96 +124,105 @@ keel_status replica_group_sync(keel_group *group)
 keel_status replica_group_bcast(keel_group *group, int root, void *data, size_t len)
 {
     keel_status status = contribute_kept(CALL_group_bcast, root, is_root(group, root) ? data : NULL, len);
-    return AFTER(BELOW->group_bcast(group, root, data, len));
+    return replica_came(AFTER(BELOW->group_bcast(group, root, data, len)), CALL_group_bcast, -1, 0,
+                        is_root(group, root) ? NULL : data, len);
 }
 
 keel_status replica_group_bcast_begin(keel_group *group, int root, void *data, size_t len, keel_request **request)
 {
     keel_status status = contribute_kept(CALL_group_bcast_begin, root, is_root(group, root) ? data : NULL, len);
-    return AFTER(BELOW->group_bcast_begin(group, root, data, len, request));
+    return replica_comes_later(AFTER(BELOW->group_bcast_begin(group, root, data, len, request)), request,
+                               CALL_group_bcast_begin, is_root(group, root) ? NULL : data, len);
 }
 
-CONTRIBUTES(group_reduce, root, combined_bytes(n, how),
+CONTRIBUTES(group_reduce, root, combined_bytes(n, how), is_root(group, root) ? out : NULL, combined_bytes(n, how),
             P(keel_group *group, int root, const void *in, void *out, size_t n, const keel_combine *how),
             P(group, root, in, out, n, how))
-CONTRIBUTES_KEPT(group_reduce_begin, root, combined_bytes(n, how),
+CONTRIBUTES_KEPT(group_reduce_begin, root, combined_bytes(n, how), is_root(group, root) ? out : NULL,
+                 combined_bytes(n, how),
                  P(keel_group *group, int root, const void *in, void *out, size_t n, const keel_combine *how,
                    keel_request **request),
                  P(group, root, in, out, n, how, request))
-CONTRIBUTES(group_allreduce, -1, combined_bytes(n, how),
+CONTRIBUTES(group_allreduce, -1, combined_bytes(n, how), out, combined_bytes(n, how),
             P(keel_group *group, const void *in, void *out, size_t n, const keel_combine *how),
             P(group, in, out, n, how))
-CONTRIBUTES_KEPT(group_allreduce_begin, -1, combined_bytes(n, how),
+CONTRIBUTES_KEPT(group_allreduce_begin, -1, combined_bytes(n, how), out, combined_bytes(n, how),
                  P(keel_group *group, const void *in, void *out, size_t n, const keel_combine *how,
                    keel_request **request),
                  P(group, in, out, n, how, request))
-CONTRIBUTES(group_reduce_scatter, -1, pieces_bytes(group, n, how),
+CONTRIBUTES(group_reduce_scatter, -1, pieces_bytes(group, n, how), out, combined_bytes(own_of(group, n), how),
             P(keel_group *group, const void *in, void *out, const size_t *n, const keel_combine *how),
             P(group, in, out, n, how))
-CONTRIBUTES_KEPT(group_reduce_scatter_begin, -1, pieces_bytes(group, n, how),
+CONTRIBUTES_KEPT(group_reduce_scatter_begin, -1, pieces_bytes(group, n, how), out,
+                 combined_bytes(own_of(group, n), how),
                  P(keel_group *group, const void *in, void *out, const size_t *n, const keel_combine *how,
                    keel_request **request),
                  P(group, in, out, n, how, request))
-CONTRIBUTES(group_scan, -1, combined_bytes(n, how),
+CONTRIBUTES(group_scan, -1, combined_bytes(n, how), out, combined_bytes(n, how),
             P(keel_group *group, const void *in, void *out, size_t n, const keel_combine *how),
             P(group, in, out, n, how))
-CONTRIBUTES_KEPT(group_scan_begin, -1, combined_bytes(n, how),
+CONTRIBUTES_KEPT(group_scan_begin, -1, combined_bytes(n, how), out, combined_bytes(n, how),
                  P(keel_group *group, const void *in, void *out, size_t n, const keel_combine *how,
                    keel_request **request),
                  P(group, in, out, n, how, request))
-CONTRIBUTES(group_exscan, -1, combined_bytes(n, how),
+CONTRIBUTES(group_exscan, -1, combined_bytes(n, how), is_root(group, 0) ? NULL : out, combined_bytes(n, how),
             P(keel_group *group, const void *in, void *out, size_t n, const keel_combine *how),
             P(group, in, out, n, how))
-CONTRIBUTES_KEPT(group_exscan_begin, -1, combined_bytes(n, how),
+CONTRIBUTES_KEPT(group_exscan_begin, -1, combined_bytes(n, how), is_root(group, 0) ? NULL : out, combined_bytes(n, how),
                  P(keel_group *group, const void *in, void *out, size_t n, const keel_combine *how,
                    keel_request **request),
                  P(group, in, out, n, how, request))
-CONTRIBUTES(group_gather, root, len, P(keel_group *group, int root, const void *in, void *out, size_t len),
-            P(group, root, in, out, len))
-CONTRIBUTES_KEPT(group_gather_begin, root, len,
-                 P(keel_group *group, int root, const void *in, void *out, size_t len, keel_request **request),
-                 P(group, root, in, out, len, request))
-CONTRIBUTES(group_scatter, root, is_root(group, root) ? times(group, len) : 0,
+CONTRIBUTES(group_gather, root, len, is_root(group, root) ? out : NULL, times(group, len),
             P(keel_group *group, int root, const void *in, void *out, size_t len), P(group, root, in, out, len))
-CONTRIBUTES_KEPT(group_scatter_begin, root, is_root(group, root) ? times(group, len) : 0,
+CONTRIBUTES_KEPT(group_gather_begin, root, len, is_root(group, root) ? out : NULL, times(group, len),
                  P(keel_group *group, int root, const void *in, void *out, size_t len, keel_request **request),
                  P(group, root, in, out, len, request))
-CONTRIBUTES(group_allgather, -1, len, P(keel_group *group, const void *in, void *out, size_t len),
-            P(group, in, out, len))
-CONTRIBUTES_KEPT(group_allgather_begin, -1, len,
+CONTRIBUTES(group_scatter, root, is_root(group, root) ? times(group, len) : 0, out, len,
+            P(keel_group *group, int root, const void *in, void *out, size_t len), P(group, root, in, out, len))
+CONTRIBUTES_KEPT(group_scatter_begin, root, is_root(group, root) ? times(group, len) : 0, out, len,
+                 P(keel_group *group, int root, const void *in, void *out, size_t len, keel_request **request),
+                 P(group, root, in, out, len, request))
+CONTRIBUTES(group_allgather, -1, len, out, times(group, len),
+            P(keel_group *group, const void *in, void *out, size_t len), P(group, in, out, len))
+CONTRIBUTES_KEPT(group_allgather_begin, -1, len, out, times(group, len),
                  P(keel_group *group, const void *in, void *out, size_t len, keel_request **request),
                  P(group, in, out, len, request))
-CONTRIBUTES(group_alltoall, -1, times(group, len), P(keel_group *group, const void *in, void *out, size_t len),
-            P(group, in, out, len))
-CONTRIBUTES_KEPT(group_alltoall_begin, -1, times(group, len),
+CONTRIBUTES(group_alltoall, -1, times(group, len), out, times(group, len),
+            P(keel_group *group, const void *in, void *out, size_t len), P(group, in, out, len))
+CONTRIBUTES_KEPT(group_alltoall_begin, -1, times(group, len), out, times(group, len),
                  P(keel_group *group, const void *in, void *out, size_t len, keel_request **request),
                  P(group, in, out, len, request))
-CONTRIBUTES(group_gather_v, root, len,
-            P(keel_group *group, int root, const void *in, size_t len, void *out, const size_t *lens, const size_t *at),
-            P(group, root, in, len, out, lens, at))
-CONTRIBUTES_KEPT(group_gather_v_begin, root, len,
+CONTRIBUTES_FOR_BLOCKS(group_gather_v, root, len, is_root(group, root) ? lens : NULL, at, BELOW->group_size(group),
+                       P(keel_group *group, int root, const void *in, size_t len, void *out, const size_t *lens,
+                         const size_t *at),
+                       P(group, root, in, len, out, lens, at))
+CONTRIBUTES_KEPT(group_gather_v_begin, root, len, NULL, 0,
                  P(keel_group *group, int root, const void *in, size_t len, void *out, const size_t *lens,
                    const size_t *at, keel_request **request),
                  P(group, root, in, len, out, lens, at, request))
 BLOCKS(group_scatter_v, is_root(group, root) ? lens : NULL, at,
+       replica_came(status, CALL_group_scatter_v, -1, 0, out, len),
        P(keel_group *group, int root, const void *in, const size_t *lens, const size_t *at, void *out, size_t len),
        P(group, root, in, lens, at, out, len))
 BLOCKS(group_scatter_v_begin, is_root(group, root) ? lens : NULL, at,
+       replica_comes_later(status, request, CALL_group_scatter_v_begin, out, len),
        P(keel_group *group, int root, const void *in, const size_t *lens, const size_t *at, void *out, size_t len,
          keel_request **request),
        P(group, root, in, lens, at, out, len, request))
-CONTRIBUTES(group_allgather_v, -1, len,
-            P(keel_group *group, const void *in, size_t len, void *out, const size_t *lens, const size_t *at),
-            P(group, in, len, out, lens, at))
-CONTRIBUTES_KEPT(group_allgather_v_begin, -1, len,
+CONTRIBUTES_FOR_BLOCKS(group_allgather_v, -1, len, lens, at, BELOW->group_size(group),
+                       P(keel_group *group, const void *in, size_t len, void *out, const size_t *lens,
+                         const size_t *at),
+                       P(group, in, len, out, lens, at))
+CONTRIBUTES_KEPT(group_allgather_v_begin, -1, len, NULL, 0,
                  P(keel_group *group, const void *in, size_t len, void *out, const size_t *lens, const size_t *at,
                    keel_request **request),
                  P(group, in, len, out, lens, at, request))
 BLOCKS(group_alltoall_v, in_lens, in_at,
+       replica_came_in_blocks(status, CALL_group_alltoall_v, out, out_lens, out_at, BELOW->group_size(group)),
        P(keel_group *group, const void *in, const size_t *in_lens, const size_t *in_at, void *out,
          const size_t *out_lens, const size_t *out_at),
        P(group, in, in_lens, in_at, out, out_lens, out_at))
-BLOCKS(group_alltoall_v_begin, in_lens, in_at,
+BLOCKS(group_alltoall_v_begin, in_lens, in_at, status,
        P(keel_group *group, const void *in, const size_t *in_lens, const size_t *in_at, void *out,
          const size_t *out_lens, const size_t *out_at, keel_request **request),
        P(group, in, in_lens, in_at, out, out_lens, out_at, request))
@@ -210,7 +231,7 @@ BLOCKS(group_alltoall_v_begin, in_lens, in_at,
 
 keel_status replica_request_wait(keel_request *request, keel_covered **covered)
 {
-    return replica_after(BELOW->request_wait(request, covered));
+    return replica_has_come(replica_after(BELOW->request_wait(request, covered)), request);
 }
 
 keel_status replica_request_test(keel_request *request, keel_covered **covered)
@@ -222,9 +243,9 @@ keel_status replica_request_test(keel_request *request, keel_covered **covered)
         keel_status status = replica_after(BELOW->request_test(request, covered));
         a = replica_tell((struct replica_answer){{status}});
     } else if (a.value[0] == KEEL_OK) {
-        return replica_after(BELOW->request_wait(request, covered));
+        return replica_request_wait(request, covered);
     }
-    return (keel_status)a.value[0];
+    return replica_has_come((keel_status)a.value[0], request);
 }
 
 /* ---- groups ---- */
@@ -402,7 +423,8 @@ keel_status replica_bcast(int root, void *buffer, size_t len)
     keel_status status = replica_after(BELOW->fence_all());
     if (status == KEEL_OK)
         status = contribute_kept(CALL_bcast, root, root == replica.rank ? buffer : NULL, len);
-    return counted(AFTER(BELOW->group_bcast(replica.group, root, buffer, len)));
+    status = counted(AFTER(BELOW->group_bcast(replica.group, root, buffer, len)));
+    return replica_came(status, CALL_bcast, -1, 0, root == replica.rank ? NULL : buffer, len);
 }
 
 keel_status replica_allreduce_sum(const double *in, double *out, size_t n)
@@ -416,5 +438,6 @@ keel_status replica_allreduce_sum(const double *in, double *out, size_t n)
     keel_status status = replica_after(BELOW->fence_all());
     if (status == KEEL_OK)
         status = contribute(CALL_allreduce_sum, -1, &bytes, n * sizeof *in);
-    return counted(AFTER(BELOW->group_allreduce(replica.group, bytes, out, n, &sum)));
+    status = counted(AFTER(BELOW->group_allreduce(replica.group, bytes, out, n, &sum)));
+    return replica_came(status, CALL_allreduce_sum, -1, 0, out, n * sizeof *out);
 }

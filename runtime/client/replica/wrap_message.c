@@ -26,20 +26,24 @@ keel_status replica_message_receive(int rank, uint32_t tag, void *data, size_t m
 {
     struct replica_answer a;
     int who = -1;
+    size_t bytes = 0;
     keel_status status;
     if (rank != KEEL_ANY_RANK) {
-        status = replica_after(BELOW->message_receive(replica_native_of(rank), tag, data, max, len, &who));
+        status = replica_after(BELOW->message_receive(replica_native_of(rank), tag, data, max, &bytes, &who));
     } else if (replica_decides(&a)) {
-        status = replica_after(BELOW->message_receive(KEEL_ANY_RANK, tag, data, max, len, &who));
+        status = replica_after(BELOW->message_receive(KEEL_ANY_RANK, tag, data, max, &bytes, &who));
         (void)replica_tell((struct replica_answer){{status, rank_of(who)}});
     } else if (a.value[1] < 0) {
         return (keel_status)a.value[0];
     } else {
-        status = replica_after(BELOW->message_receive(replica_native_of((int)a.value[1]), tag, data, max, len, &who));
+        status =
+            replica_after(BELOW->message_receive(replica_native_of((int)a.value[1]), tag, data, max, &bytes, &who));
     }
     if (from && who >= 0)
         *from = rank_of(who);
-    return status;
+    if (len && who >= 0)
+        *len = bytes;
+    return replica_came(status, CALL_message_receive, rank_of(who), tag, data, bytes < max ? bytes : max);
 }
 
 /* The message that the leading one has seen comes here, too. */

@@ -73,7 +73,7 @@ static uint64_t numbers(const void *scale, keel_type type)
 
 /* with: what else says what is done with the bytes. */
 static void added_strided(enum replica_call call, int rank, keel_segment *segment, size_t offset, const void *src,
-                        const keel_strided *shape, uint64_t with)
+                          const keel_strided *shape, uint64_t with)
 {
     if (replica.check == CHECK_NONE)
         return;
@@ -82,7 +82,7 @@ static void added_strided(enum replica_call call, int rank, keel_segment *segmen
 }
 
 static void added_vector(enum replica_call call, int rank, keel_segment *segment, const keel_piece *pieces, size_t n,
-                       uint64_t with)
+                         uint64_t with)
 {
     uint64_t hash = with, bytes = 0;
     if (replica.check == CHECK_NONE)
@@ -167,8 +167,7 @@ keel_status replica_put_vector_nb(keel_segment *segment, int rank, const keel_pi
                                   keel_handle *handle)
 {
     PUTS(room_for_one(CALL_put_vector_nb), did_vector(CALL_put_vector_nb, rank, segment, pieces, n),
-         shape_may_go(CALL_put_vector_nb),
-         BELOW->put_vector_nb(segment, replica_native_of(rank), pieces, n, handle));
+         shape_may_go(CALL_put_vector_nb), BELOW->put_vector_nb(segment, replica_native_of(rank), pieces, n, handle));
 }
 
 #define GET(name, parameters, arguments)                                                                               \
