@@ -83,6 +83,17 @@ static void take_rails(void *into, const char *text)
         pm_quit(2, "--rails: %s", why);
 }
 
+static void take_inject(void *into, const char *text)
+{
+    struct flip_rules *rules = &((struct parsing *)into)->o.job.inject;
+    char why[FLIP_TEXT_MAX + 64];
+    if (rules->n == FLIP_RULES_MAX)
+        pm_quit(2, "--inject: more than %d rules", FLIP_RULES_MAX);
+    if (!flip_rule_parse(text, &rules->rule[rules->n], why, sizeof why))
+        pm_quit(2, "--inject %s: %s", text, why);
+    rules->n++;
+}
+
 static void show_help(void *into, const char *text);
 static void show_usage(void *into, const char *text);
 
@@ -132,6 +143,10 @@ static const struct option_row rows[] = {
     {"on-mismatch", 0, "MODE", 3,
      "if they differ and nobody can say which is right: stop the job (the default), report it, keep on without a line",
      CHOICE(o.job.on_mismatch, "stop", "report", "keep"), GIVEN(replicas.on_mismatch_given)},
+    {"inject", 0, "RULE", 3,
+     "make bits wrong on purpose: rate=R or count=N, where=send|flight|rest, set=S, rank=R, step=A..B, seed=N, between "
+     "commas (may be given several times)",
+     CALL(take_inject)},
     {"ppn", 0, "K", 3, "K ranks on each node (default: spread evenly)", NUMBER(o.ppn, 1, LIMIT_RANKS)},
     {"spares", 0, "S", 3, "S further nodes that take the place of lost ones (default 0)",
      NUMBER(o.job.spares, 0, LIMIT_NODES), GIVEN(spares_given)},

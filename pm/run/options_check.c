@@ -270,5 +270,6 @@ void options_check(struct options *o, struct parsing *p)
         read_watchers(o, p->watch_file);
     choose_copies(o);
     options_replicas_map(o, p);
+    options_inject(o);
     choose_range(o);
 }

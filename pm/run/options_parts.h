@@ -51,4 +51,6 @@ void options_grid(struct options *o, const struct parsing *p);
 void options_replicas(struct options *o, const struct parsing *p);
 bool options_replicas_lay_out(struct options *o, const struct parsing *p);
 void options_replicas_map(struct options *o, const struct parsing *p);
+/* After all of these: whom rules for wrong bits name. */
+void options_inject(const struct options *o);
 #endif

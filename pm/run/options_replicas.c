@@ -57,6 +57,19 @@ void options_replicas(struct options *o, const struct parsing *p)
                 nodes);
 }
 
+void options_inject(const struct options *o)
+{
+    const struct replica_map *m = &o->job.replicas;
+    int ranks = replica_map_is_used(m) ? m->ranks : o->job.ranks, sets = replica_map_is_used(m) ? m->replicas : 1;
+    for (int i = 0; i < o->job.inject.n; i++) {
+        const struct flip_rule *r = &o->job.inject.rule[i];
+        if (r->rank >= ranks)
+            pm_quit(2, "--inject rank=%d: the last rank is %d", r->rank, ranks - 1);
+        if (r->set >= sets)
+            pm_quit(2, "--inject set=%d: the last set is %d", r->set, sets - 1);
+    }
+}
+
 /* The hosts of a set that get no rank are left out in each set. Returns how many are left. */
 static int lay_out_hosts(struct options *o, const struct parsing *p, int each)
 {

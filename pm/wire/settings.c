@@ -39,6 +39,29 @@ static bool rails_of(const json_t *object, struct rail_list *out)
     return true;
 }
 
+static json_t *inject_json(const struct flip_rules *rules)
+{
+    char text[FLIP_TEXT_MAX];
+    json_t *list = json_array();
+    for (int i = 0; i < rules->n; i++)
+        json_array_append_new(list, json_string(flip_rule_text(&rules->rule[i], text)));
+    return list;
+}
+
+static bool inject_of(const json_t *object, struct flip_rules *out)
+{
+    const json_t *list = json_object_get(object, "inject");
+    char why[128];
+    if (!json_is_array(list) || json_array_size(list) > FLIP_RULES_MAX)
+        return false;
+    for (out->n = 0; out->n < (int)json_array_size(list); out->n++) {
+        const char *text = json_string_value(json_array_get(list, (size_t)out->n));
+        if (!text || !flip_rule_parse(text, &out->rule[out->n], why, sizeof why))
+            return false;
+    }
+    return true;
+}
+
 json_t *settings_replicas(const struct replica_map *m)
 {
     if (!replica_map_is_used(m))
@@ -49,12 +72,12 @@ json_t *settings_replicas(const struct replica_map *m)
 json_t *settings_encode(const struct job_settings *s)
 {
     int domains = s->copies.levels * settings_ids(s);
-    json_t *m = json_pack("{s:i, s:i, s:i, s:i, s:o, s:o, s:o, s:o, s:I, s:I, s:o, s:o}", "nodes", s->nodes, "spares",
-                          s->spares, "room", s->room, "ranks", s->ranks, "rank_node",
-                          codec_ints(s->rank_node, s->ranks), "edges", codec_ints(s->edges, 2 * s->edge_count),
-                          "domains", codec_ints(s->copies.domain, domains), "grid", grid_encode(s), "range_base",
-                          (json_int_t)s->range.base, "range_bytes", (json_int_t)s->range.bytes, "rails",
-                          rails_json(&s->rails), "replicas", settings_replicas(&s->replicas));
+    json_t *m = json_pack(
+        "{s:i, s:i, s:i, s:i, s:o, s:o, s:o, s:o, s:I, s:I, s:o, s:o, s:o}", "nodes", s->nodes, "spares", s->spares,
+        "room", s->room, "ranks", s->ranks, "rank_node", codec_ints(s->rank_node, s->ranks), "edges",
+        codec_ints(s->edges, 2 * s->edge_count), "domains", codec_ints(s->copies.domain, domains), "grid",
+        grid_encode(s), "range_base", (json_int_t)s->range.base, "range_bytes", (json_int_t)s->range.bytes, "rails",
+        rails_json(&s->rails), "inject", inject_json(&s->inject), "replicas", settings_replicas(&s->replicas));
 #define PUT_NUMBER(member, key, low, high) json_object_set_new(m, key, json_integer(s->member));
 #define PUT_FLAG(member, key) json_object_set_new(m, key, json_boolean(s->member));
 #define PUT_CHOICE(member, key, last) json_object_set_new(m, key, json_integer((int)s->member));
@@ -171,8 +194,8 @@ bool settings_decode(struct job_settings *s, const json_t *object)
     if (!number(object, "nodes", 1, LIMIT_NODES, &s->nodes) || !number(object, "spares", 0, LIMIT_NODES, &s->spares) ||
         !number(object, "room", 0, LIMIT_NODES, &s->room) || settings_ids(s) > LIMIT_NODES ||
         !number(object, "ranks", 1, LIMIT_RANKS, &s->ranks) || !one_values(s, object) || !range(object, &s->range) ||
-        !rails_of(object, &s->rails) || !json_is_array(edges) || json_array_size(edges) % 2 ||
-        json_array_size(edges) > 2 * (size_t)LIMIT_NODES * WATCHERS_MAX)
+        !rails_of(object, &s->rails) || !inject_of(object, &s->inject) || !json_is_array(edges) ||
+        json_array_size(edges) % 2 || json_array_size(edges) > 2 * (size_t)LIMIT_NODES * WATCHERS_MAX)
         return false;
     int values = (int)json_array_size(edges);
     s->rank_node = pm_alloc((size_t)s->ranks * sizeof *s->rank_node);

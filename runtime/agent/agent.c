@@ -373,6 +373,12 @@ static void first_replicas(struct page *page, const struct agent_config *config)
         page_rank(page, r)->replica = (uint32_t)m->place[r];
 }
 
+static void first_rules(struct page *page, const struct agent_config *config)
+{
+    if (config->inject)
+        page->inject = *config->inject;
+}
+
 static void first_page(struct agent *a, const struct agent_config *config)
 {
     struct page *page = a->page;
@@ -383,6 +389,7 @@ static void first_page(struct agent *a, const struct agent_config *config)
     page->self = (uint32_t)a->self;
     first_grid(&page->grid, plan_grid(&a->view));
     first_replicas(page, config);
+    first_rules(page, config);
     for (int r = 0; r < a->view.ranks; r++) {
         page_rank(page, r)->slot = (uint32_t)a->view.rank[r].slot;
         page_rank(page, r)->index = (uint32_t)a->view.rank[r].index;

@@ -186,7 +186,8 @@ struct agent_config {
     const struct replica_map *replicas; /* NULL: the program runs once. Outlives the agent. */
     enum replica_check check;           /* what ranks are told */
     enum replica_mismatch on_mismatch;
-    const struct grid_rule *grid; /* on which the nodes stand; NULL: none. What it points to outlives the agent. */
+    const struct flip_rules *inject; /* NULL: none */
+    const struct grid_rule *grid;    /* on which the nodes stand; NULL: none. What it points to outlives the agent. */
     uint64_t job, incarnation;
     const uint8_t *secret; /* 32 bytes, the owner's, which outlive the agent */
     struct tp *net, *shm;

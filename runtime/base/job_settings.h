@@ -7,6 +7,7 @@
 #include <stdbool.h>
 
 #include "runtime/base/address_range.h"
+#include "runtime/base/flip.h"
 #include "runtime/base/rails.h"
 #include "runtime/base/replica.h"
 
@@ -82,6 +83,7 @@ struct job_settings {
     struct replica_map replicas; /* who of the ranks is who for the program */
     enum replica_check check;
     enum replica_mismatch on_mismatch;
+    struct flip_rules inject; /* wrong bits on purpose */
 };
 
 /* The settings of one value, as they travel: member, key, and which values it may have (FLAG: yes or no; CHOICE: an

@@ -191,6 +191,7 @@ static keel_status make_agent(struct plane *p, const struct grid_rule *grid)
                              .replicas = &config->settings->replicas,
                              .check = config->settings->check,
                              .on_mismatch = config->settings->on_mismatch,
+                             .inject = &config->settings->inject,
                              .grid = grid,
                              .job = config->job_id,
                              .secret = config->secret,

@@ -14,10 +14,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "runtime/base/flip.h"
 #include "runtime/wire/layout.h"
 #include "runtime/net/transport.h"
 
-#define PAGE_MAGIC 0x6b65656c7067000cull
+#define PAGE_MAGIC 0x6b65656c7067000dull
 
 /* What this agent's detector thinks of a node that is not declared dead. Bits. */
 enum page_doubt {
@@ -133,6 +134,7 @@ struct page {
     _Atomic uint32_t retired;              /* bit s: set s has lost a process, and its others end */
     _Atomic uint32_t begins_again;         /* processes take the places of dead ones */
     uint32_t pad;
+    struct flip_rules inject; /* wrong bits on purpose */
     struct page_grid grid;
     struct page_change change[PAGE_CHANGES];
     /* followed by page_node[members], page_route[nodes * CLASSES], page_rank[ranks], page_links */

@@ -14,29 +14,31 @@ static int rank_node[] = {0, 0, 1, 2}, edges[] = {0, 1, 1, 2, 2, 3, 3, 0},
            domain[] = {0, 1, 0, 1, 4096, 0, 0, 0, 3, 4096}, dead[] = {5, 2}, plans[] = {0, 1, 0, 4},
            native[] = {0, 3, 2, 1}, place[] = {0, 3, 2, 1};
 
-static const struct job_settings all = {.nodes = 3,
-                                        .spares = 1,
-                                        .room = 1,
-                                        .ranks = 4,
-                                        .rank_node = rank_node,
-                                        .on_failure = VIEW_DEGRADE,
-                                        .degrade_asked = true,
-                                        .secure = true,
-                                        .provider = PROVIDER_VERBS,
-                                        .probe = PROBE_OFI,
-                                        .topology = MEMBER_FILE,
-                                        .edges = edges,
-                                        .edge_count = 4,
-                                        .copies = {COPIES_AT_NEXT, 2, true, domain},
-                                        .grid = {"3tx2", "2D(1,1)", "hybrid(all)", 7, dead, 2, plans, 4},
-                                        .silence_ms = 900,
-                                        .stopped_ms = 300,
-                                        .late_ms = 160,
-                                        .range = {0x400000000, 0x800000000},
-                                        .rails = {2, {"eth0", "10.1.0.0/16"}},
-                                        .replicas = {2, 2, native, place},
-                                        .check = CHECK_HASH,
-                                        .on_mismatch = MISMATCH_REPORT};
+static const struct job_settings all = {
+    .nodes = 3,
+    .spares = 1,
+    .room = 1,
+    .ranks = 4,
+    .rank_node = rank_node,
+    .on_failure = VIEW_DEGRADE,
+    .degrade_asked = true,
+    .secure = true,
+    .provider = PROVIDER_VERBS,
+    .probe = PROBE_OFI,
+    .topology = MEMBER_FILE,
+    .edges = edges,
+    .edge_count = 4,
+    .copies = {COPIES_AT_NEXT, 2, true, domain},
+    .grid = {"3tx2", "2D(1,1)", "hybrid(all)", 7, dead, 2, plans, 4},
+    .silence_ms = 900,
+    .stopped_ms = 300,
+    .late_ms = 160,
+    .range = {0x400000000, 0x800000000},
+    .rails = {2, {"eth0", "10.1.0.0/16"}},
+    .replicas = {2, 2, native, place},
+    .check = CHECK_HASH,
+    .on_mismatch = MISMATCH_REPORT,
+    .inject = {2, {{0.5, FLIP_REST, 1, 0, 3, 9, 4, 7}, {1, FLIP_SEND, FLIP_ANY, FLIP_ANY, 0, FLIP_NO_END, 1, 1}}}};
 
 static void test_settings_arrive_as_they_were(void **state)
 {
@@ -83,6 +85,9 @@ static void test_settings_arrive_as_they_were(void **state)
     assert_memory_equal(got.replicas.place, place, sizeof place);
     assert_int_equal(got.check, CHECK_HASH);
     assert_int_equal(got.on_mismatch, MISMATCH_REPORT);
+    assert_int_equal(got.inject.n, 2);
+    assert_int_equal(got.inject.rule[0].where, FLIP_REST);
+    assert_int_equal(got.inject.rule[1].count, 1);
     /* and what is written of them is the same again: no member is left out above */
     json_t *again = settings_encode(&got);
     assert_true(json_equal(object, again));
@@ -114,7 +119,7 @@ static void test_settings_lack_nothing(void **state)
     }
 // NOLINTNEXTLINE(bugprone-macro-parentheses): a term of a sum
 #define ONE(...) +1
-    assert_int_equal(json_object_size(object), 12 JOB_SETTINGS_LIST(ONE, ONE, ONE));
+    assert_int_equal(json_object_size(object), 13 JOB_SETTINGS_LIST(ONE, ONE, ONE));
     json_decref(object);
     assert_false(is_taken(NULL));
 }
