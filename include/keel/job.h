@@ -129,6 +129,14 @@ uint64_t keel_collective_count(void);
  * errors    KEEL_ERR_ARG: no name, or one of more than 64 bytes; KEEL_ERR_STATE. */
 keel_status keel_event(const char *name, int64_t number, const char *text);
 
+/* Say where the program stands: it is at that step (iteration, sweep, cycle) from now on. Wrong bits are made at steps
+ * (keelrun --inject), and what replicas of a rank say of a difference names the step. Costs a store, and does nothing
+ * outside a job. A process that has not called it is at step 0.
+ * step      a number that grows; the same in each replica
+ * threads   any thread.   blocks   no.
+ * source    RedMPI, section IV-A. */
+void keel_timestep(uint64_t step);
+
 #ifdef __cplusplus
 }
 #endif

@@ -125,6 +125,7 @@ struct client {
     /* Who is who for the program: rank and size above are native (base/replica.h). What else there is to know is in
      * the view page: check, on_mismatch, retired. */
     struct replica_map replicas;
+    _Atomic uint64_t step; /* where the program says that it is (keel_timestep) */
 };
 _Static_assert(offsetof(struct client, node) + sizeof(int) <= 64, "see above");
 

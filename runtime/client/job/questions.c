@@ -59,6 +59,11 @@ uint64_t call_collective_count(void)
     return process_client.collectives;
 }
 
+void call_timestep(uint64_t step)
+{
+    atomic_store_explicit(&process_client.step, step, memory_order_relaxed);
+}
+
 keel_status call_event(const char *name, int64_t number, const char *text)
 {
     if (!process_client.ready)
