@@ -90,6 +90,16 @@ bool channel_tell(void *user, const struct control *r)
     return put(r, MSG_DONTWAIT);
 }
 
+void channel_event(const char *name, int64_t number, const char *text)
+{
+    struct control r = {.type = CONTROL_EVENT, .a = number};
+    size_t at = strlen(name) + 1, len = strnlen(text, sizeof r.text - at);
+    memcpy(r.text, name, at);
+    memcpy(r.text + at, text, len);
+    while (!put(&r, 0) && errno == EINTR)
+        ;
+}
+
 unsigned long channel_patience_ms(const struct page *page)
 {
     unsigned long ms = page ? (unsigned long)page->patience_ms + VERDICT_MS : 0;

@@ -17,6 +17,7 @@
 #include "runtime/client/api/calls.h"
 #include "runtime/client/api/living.h"
 #include "runtime/client/api/trace.h"
+#include "runtime/client/inject/inject.h"
 #include "runtime/client/job/channel.h"
 #include "runtime/client/job/ending.h"
 #include "runtime/client/job/enter.h"
@@ -122,6 +123,8 @@ static keel_status begin(int keel_fd)
         needs_begin();
     if (process_client.ready)
         status = replica_begin(&process_client);
+    if (process_client.ready)
+        inject_begin();
     if (process_client.ready)
         trace_begin(process_client.rank);
     return status;

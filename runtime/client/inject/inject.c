@@ -1,0 +1,151 @@
+/* The rules in this process. A wrong bit in the program's memory stays there, as one that a processor or a memory has
+ * made would. Each is told in the event log. */
+#include "runtime/client/inject/inject.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/base/flip.h"
+#include "runtime/client/job/channel.h"
+#include "runtime/client/job/process.h"
+#include "runtime/client/segment/segment.h"
+
+const struct api_calls *inject_below;
+
+static struct {
+    struct flip flip[FLIP_RULES_MAX];
+    int flips;
+    int set, rank; /* of this process, as the program counts */
+    bool ended;
+    pid_t pid;
+    pthread_mutex_t lock; /* of all of these */
+} rules = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static uint64_t step_now(void)
+{
+    return atomic_load_explicit(&process_client.step, memory_order_relaxed);
+}
+
+/* ---- what is told ---- */
+
+static void tell_flip(const struct flip *f, const struct inject_operation *o, const keel_segment *segment,
+                      uint64_t offset, uint64_t bit)
+{
+    char text[CONTROL_TEXT_MAX];
+    int n = snprintf(text, sizeof text, "where=%s set=%d rank=%d step=%" PRIu64 " operation=%" PRIu64 " call=%s",
+                     flip_where_name(f->rule.where), rules.set, rules.rank, step_now(), f->operations, o->call);
+    if (o->target >= 0)
+        n += snprintf(text + n, sizeof text - (size_t)n, " target=%d", o->target);
+    if (segment)
+        n +=
+            snprintf(text + n, sizeof text - (size_t)n, " segment=%" PRIu32 " offset=%" PRIu64, segment->index, offset);
+    snprintf(text + n, sizeof text - (size_t)n, " bit=%" PRIu64, bit);
+    channel_event("flip", (int64_t)step_now(), text);
+}
+
+/* ---- the bits ---- */
+
+/* By the kernel, which says no where the program may not write. */
+static bool flip_written(uint8_t *at, unsigned bit)
+{
+    int fd[2];
+    uint8_t value = (uint8_t)(*at ^ 1U << bit);
+    if (pipe2(fd, O_CLOEXEC) != 0)
+        return false;
+    bool done = write(fd[1], &value, 1) == 1 && read(fd[0], at, 1) == 1;
+    close(fd[0]);
+    close(fd[1]);
+    return done;
+}
+
+static void flip_sent(struct flip *f, const struct inject_operation *o)
+{
+    uint64_t bit;
+    if (!flip_hits(f, step_now(), 8 * (uint64_t)o->bytes.len, &bit))
+        return;
+    if (flip_written(inject_byte(&o->bytes, bit / 8), bit % 8))
+        tell_flip(f, o, o->segment, o->offset, bit);
+    else
+        f->flips--; /* constants: another operation gets it */
+}
+
+void inject_before(const struct inject_operation *o)
+{
+    pthread_mutex_lock(&rules.lock);
+    for (int i = 0; i < rules.flips; i++)
+        flip_sent(&rules.flip[i], o);
+    pthread_mutex_unlock(&rules.lock);
+}
+
+uint8_t *inject_byte(const struct inject_bytes *b, uint64_t number)
+{
+    uint8_t *at = (uint8_t *)(uintptr_t)b->at;
+    for (size_t i = 0; b->pieces && i < b->pieces_n; i++) {
+        if (number < b->pieces[i].len)
+            return (uint8_t *)b->pieces[i].local + number;
+        number -= b->pieces[i].len;
+    }
+    if (!b->shape)
+        return at + number;
+    uint64_t row = number / b->shape->count[0];
+    at += number % b->shape->count[0];
+    for (int i = 0; i < b->shape->levels; i++) {
+        at += row % b->shape->count[i + 1] * b->shape->local_stride[i];
+        row /= b->shape->count[i + 1];
+    }
+    return at;
+}
+
+/* ---- the beginning and the end ---- */
+
+/* The same line from each replica of the rank, without a time: whatever they write is compared. */
+void inject_end(void)
+{
+    char text[FLIP_TEXT_MAX];
+    if (rules.ended || getpid() != rules.pid)
+        return;
+    rules.ended = true;
+    for (int i = 0; i < rules.flips; i++) {
+        const struct flip *f = &rules.flip[i];
+        if (!f->was_there && rules.rank == (f->rule.rank == FLIP_ANY ? 0 : f->rule.rank))
+            fprintf(stderr,
+                    "keel: --inject %s: rank %d was at step %" PRIu64
+                    " when it ended, and none of its operations was at one of these steps\n",
+                    flip_rule_text(&f->rule, text), rules.rank, step_now());
+    }
+}
+
+/* A rule of another set is there to tell of its end, and flips nothing. */
+static void take_rule(const struct flip_rule *rule, int number)
+{
+    struct flip *f = &rules.flip[rules.flips];
+    if (!flip_init(f, rule, number, rules.set, rules.rank))
+        f->rule.rate = 0;
+    if (rule->rank == FLIP_ANY || rule->rank == rules.rank)
+        rules.flips++;
+}
+
+void inject_begin(void)
+{
+    static struct api_calls table;
+    const struct flip_rules *said = &process_client.page->inject;
+    struct replica me = replica_of(&process_client.replicas, process_client.rank);
+    if (!said->n)
+        return;
+    rules.rank = me.rank;
+    rules.set = me.set;
+    rules.pid = getpid();
+    for (int i = 0; i < said->n && i < FLIP_RULES_MAX; i++)
+        take_rule(&said->rule[i], i);
+    if (!rules.flips || atexit(inject_end) != 0)
+        return;
+    inject_below = calls_now();
+    table = *inject_below;
+    inject_fill_in(&table);
+    (void)calls_wrap(&table);
+}
