@@ -34,6 +34,7 @@
 #include "runtime/client/stream/connection.h"
 #include "runtime/client/stream/mail.h"
 #include "runtime/client/op/doubt.h"
+#include "runtime/client/op/flying.h"
 #include "runtime/client/op/op.h"
 #include "runtime/client/op/ops.h"
 #include "runtime/client/op/task.h"
@@ -125,6 +126,7 @@ struct client {
     /* Who is who for the program: rank and size above are native (base/replica.h). What else there is to know is in
      * the view page: check, on_mismatch, retired. */
     struct replica_map replicas;
+    struct flying flying;  /* of the thread that calls */
     _Atomic uint64_t step; /* where the program says that it is (keel_timestep) */
 };
 _Static_assert(offsetof(struct client, node) + sizeof(int) <= 64, "see above");

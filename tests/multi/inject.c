@@ -1,6 +1,6 @@
 /* A program for wrong bits on purpose (inject.py): in each of its steps a rank writes words to the next one, of which
  * the sum is printed at the end. What it does is told by its arguments:
- *   put, put_nb, strided, acc, message, sum   how words go
+ *   put, put_nb, strided, acc, message   how words go; rest: as messages, and what came in the first step stays
  *   STEPS                                     how many steps */
 #include <inttypes.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@ enum { WORDS = 64, BYTES = WORDS * sizeof(uint64_t) };
 
 static uint64_t mine[WORDS];
 
-static void send(const char *how, keel_segment *s, int to, int from)
+static void send(const char *how, keel_segment *s, int to, int from, int step)
 {
     static const double zeros[WORDS];
     if (strcmp(how, "put") == 0) {
@@ -38,12 +38,13 @@ static void send(const char *how, keel_segment *s, int to, int from)
         MUST(keel_fence_all());
         MUST(keel_barrier());
         MUST(keel_acc(s, to, 0, KEEL_INT64, NULL, mine, WORDS));
-    } else if (strcmp(how, "message") == 0) {
+    } else {
         uint64_t got[WORDS];
         size_t len;
         MUST(keel_message_send(to, 1, mine, sizeof mine));
         MUST(keel_message_receive(from, 1, got, sizeof got, &len, NULL));
-        MUST(keel_put(s, keel_rank(), 0, got, sizeof got));
+        if (strcmp(how, "rest") != 0 || step == 0)
+            MUST(keel_put(s, keel_rank(), 0, got, sizeof got));
     }
     MUST(keel_fence_all());
 }
@@ -62,7 +63,7 @@ int main(int argc, char **argv)
         for (int i = 0; i < WORDS; i++)
             mine[i] = (uint64_t)(rank + 1); /* each step anew: a wrong bit lives for one step */
         keel_timestep((uint64_t)step);
-        send(how, s, to, from);
+        send(how, s, to, from, step);
         MUST(keel_barrier());
         MUST(keel_get(s, rank, 0, got, sizeof got));
         for (int i = 0; i < WORDS; i++)

@@ -33,6 +33,25 @@ def test_each_way_of_sending_gets_one():
         assert 0 <= int(f["bit"]) < 64 * 64 and out == "1 wrong words\n" and err == "", (way, f, out, err)
 
 
+def test_flight_leaves_the_programs_memory_alone():
+    """All words of a message are the same, so what is in the sender's memory is known: the next step is right."""
+    for way in ("put", "put_nb", "acc", "message"):
+        for nodes in ("1", "2"):
+            out, err, events = job("--nodes", nodes, "--inject", "where=flight,rank=1,step=4,count=1", way=way)
+            [f] = flips(events)
+            assert (f["where"], f["rank"], f["step"], f["target"]) == ("flight", "1", "4", "0" if way != "acc" else f["target"])
+            assert out == "1 wrong words\n" and err == "", (way, nodes, f, out, err)
+    out, _, events = job("--inject", "where=flight,rate=1", way="strided")
+    assert flips(events) == [] and out == "0 wrong words\n", events
+
+
+def test_rest_is_in_the_own_part():
+    out, err, events = job("--inject", "where=rest,rank=1,step=4,count=1", way="rest")
+    [f] = flips(events)
+    assert (f["where"], f["rank"], f["step"]) == ("rest", "1", "4") and "target" not in f and int(f["offset"]) < 512, f
+    assert (out, err) == ("6 wrong words\n", ""), (out, err)
+
+
 def test_count_is_exact_and_so_is_the_window():
     _, _, events = job("--inject", "where=send,step=3..8,count=4,rank=0")
     assert [f["step"] for f in flips(events)] == ["3", "4", "5", "6"], events

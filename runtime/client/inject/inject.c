@@ -13,6 +13,7 @@
 #include "runtime/base/flip.h"
 #include "runtime/client/job/channel.h"
 #include "runtime/client/job/process.h"
+#include "runtime/client/op/near.h"
 #include "runtime/client/segment/segment.h"
 
 const struct api_calls *inject_below;
@@ -20,7 +21,9 @@ const struct api_calls *inject_below;
 static struct {
     struct flip flip[FLIP_RULES_MAX];
     int flips;
-    int set, rank; /* of this process, as the program counts */
+    int set, rank;       /* of this process, as the program counts */
+    struct flip *flying; /* whose bit is to be wrong in what the operation under way sends; NULL: none */
+    uint64_t flying_bit;
     bool ended;
     pid_t pid;
     pthread_mutex_t lock; /* of all of these */
@@ -74,11 +77,82 @@ static void flip_sent(struct flip *f, const struct inject_operation *o)
         f->flips--; /* constants: another operation gets it */
 }
 
+/* Of bytes that lie together and go to a rank; others are counted only. Which message takes it is the library's. */
+static void flip_flying(struct flip *f, const struct inject_operation *o)
+{
+    bool flies = o->target >= 0 && !o->bytes.shape && !o->bytes.pieces && !rules.flying;
+    struct flying *next = &process_client.flying;
+    if (!flip_hits(f, step_now(), flies ? 8 * (uint64_t)o->bytes.len : 0, &next->bit))
+        return;
+    next->len = o->bytes.len;
+    rules.flying = f;
+    rules.flying_bit = next->bit;
+}
+
+/* No message took it, as the bytes were stored by the rank itself: they are wrong where they are now. */
+static bool flip_near(const struct inject_operation *o)
+{
+    int native = replica_native(&process_client.replicas, o->target, rules.set);
+    struct near *n = o->segment ? &o->segment->near[native] : NULL;
+    if (!n || !(near_valid(n, &n->put_tag) || near_valid(n, &n->add_tag)))
+        return false;
+    __atomic_fetch_xor(near_base(n) + o->offset + rules.flying_bit / 8, (uint8_t)(1U << rules.flying_bit % 8),
+                       __ATOMIC_RELAXED);
+    return true;
+}
+
+/* The parts of the program's segments that are this rank's, one after the other. */
+static uint64_t bytes_at_rest(const keel_segment *s)
+{
+    return s->what || s->freed || s->retired || s->attached ? 0 : s->part_bytes[process_client.rank];
+}
+
+static void flip_resting(struct flip *f, const struct inject_operation *o)
+{
+    uint64_t bytes = 0, bit;
+    keel_segment *s;
+    keel_status status;
+    for (s = process_client.segments.first; s; s = s->next)
+        bytes += bytes_at_rest(s);
+    if (!flip_hits(f, step_now(), 8 * bytes, &bit))
+        return;
+    uint64_t at = bit / 8;
+    for (s = process_client.segments.first; at >= bytes_at_rest(s); s = s->next)
+        at -= bytes_at_rest(s);
+    uint8_t *base = segment_map(s, (int)page_rank(process_client.page, process_client.rank)->slot, &status);
+    if (!base) { /* it is being filled, or is gone: another operation's turn */
+        f->flips--;
+        return;
+    }
+    __atomic_fetch_xor(base + s->part_at[process_client.rank] + at, (uint8_t)(1U << bit % 8), __ATOMIC_RELAXED);
+    const struct inject_operation during = {.call = o->call, .target = -1};
+    tell_flip(f, &during, s, at, bit % 8);
+}
+
 void inject_before(const struct inject_operation *o)
 {
+    static void (*const flip_of[])(struct flip *, const struct inject_operation *) = {
+        [FLIP_SEND] = flip_sent, [FLIP_FLIGHT] = flip_flying, [FLIP_REST] = flip_resting};
     pthread_mutex_lock(&rules.lock);
+    rules.flying = NULL;
     for (int i = 0; i < rules.flips; i++)
-        flip_sent(&rules.flip[i], o);
+        flip_of[rules.flip[i].rule.where](&rules.flip[i], o);
+    pthread_mutex_unlock(&rules.lock);
+}
+
+void inject_after(const struct inject_operation *o, keel_status status)
+{
+    struct flip *f = rules.flying;
+    if (__builtin_expect(f == NULL, 1))
+        return;
+    pthread_mutex_lock(&rules.lock);
+    bool taken = process_client.flying.len == 0;
+    process_client.flying.len = 0;
+    if (status == KEEL_OK && (taken || flip_near(o)))
+        tell_flip(f, o, o->segment, o->offset, rules.flying_bit);
+    else
+        f->flips--; /* nothing was sent */
+    rules.flying = NULL;
     pthread_mutex_unlock(&rules.lock);
 }
 

@@ -3,7 +3,7 @@
  *
  *   inject.c    the rules of this process, and what an operation gets by them
  *   wrap.c      which calls are operations, and which bytes they send
- *   flying.h    a wrong bit that is to be in what an operation sends, not in the program's memory
+ *   op/flying.h   a wrong bit that is to be in what an operation sends, not in the program's memory
  *
  * An operation is a call that sends bytes: put, accumulate, put with signal, message, contribution to a collective. All
  * rules draw once for each, in the order of calls. */
@@ -39,8 +39,9 @@ extern const struct api_calls *inject_below;
 
 /* In keel_init. Does nothing without rules. */
 void inject_begin(void);
-/* The operation is about to be made. */
+/* The operation is about to be made; it was made, and has begun if it is one that only begins. */
 void inject_before(const struct inject_operation *o);
+void inject_after(const struct inject_operation *o, keel_status status);
 /* No more operations: rules that found none are told of. Once. */
 void inject_end(void);
 /* Where the byte of that number is; NULL: there is none. */

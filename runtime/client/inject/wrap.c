@@ -53,29 +53,27 @@ static bool is_root(const keel_group *group, int root)
 
 /* ---- the operations ---- */
 
-static void before(const char *call, int target, const keel_segment *segment, uint64_t offset, const void *at,
-                   size_t len)
+static struct inject_operation of(const char *call, int target, const keel_segment *segment, uint64_t offset,
+                                  const void *at, size_t len)
 {
-    const struct inject_operation o = {call, target, segment, offset, {.at = at, .len = at ? len : 0}};
-    inject_before(&o);
+    return (struct inject_operation){call, target, segment, offset, {.at = at, .len = at ? len : 0}};
 }
 
-static void before_strided(const char *call, int target, const keel_segment *segment, uint64_t offset, const void *at,
-                           const keel_strided *shape)
+static struct inject_operation of_strided(const char *call, int target, const keel_segment *segment, uint64_t offset,
+                                          const void *at, const keel_strided *shape)
 {
-    const struct inject_operation o = {
+    return (struct inject_operation){
         call, target, segment, offset, {.at = at, .len = strided_bytes(at, shape), .shape = shape}};
-    inject_before(&o);
 }
 
-static void before_vector(const char *call, int target, const keel_segment *segment, const keel_piece *pieces, size_t n)
+static struct inject_operation of_vector(const char *call, int target, const keel_segment *segment,
+                                         const keel_piece *pieces, size_t n)
 {
-    const struct inject_operation o = {call,
-                                       target,
-                                       segment,
-                                       pieces && n ? pieces[0].offset : 0,
-                                       {.len = pieces_bytes(pieces, n), .pieces = pieces, .pieces_n = n}};
-    inject_before(&o);
+    return (struct inject_operation){call,
+                                     target,
+                                     segment,
+                                     pieces && n ? pieces[0].offset : 0,
+                                     {.len = pieces_bytes(pieces, n), .pieces = pieces, .pieces_n = n}};
 }
 
 static keel_status inject_finalize(void)
@@ -87,16 +85,19 @@ static keel_status inject_finalize(void)
 #define P(...) (__VA_ARGS__)
 /* A collective, and the one that only begins. */
 #define MOVES(name, bytes, parameters, begins, arguments, beginning)                                                   \
-    O(group_##name, before("keel_group_" #name, -1, NULL, 0, in, bytes), parameters, arguments)                        \
-    O(group_##name##_begin, before("keel_group_" #name "_begin", -1, NULL, 0, in, bytes), begins, beginning)
+    O(group_##name, of("keel_group_" #name, -1, NULL, 0, in, bytes), parameters, arguments)                            \
+    O(group_##name##_begin, of("keel_group_" #name "_begin", -1, NULL, 0, in, bytes), begins, beginning)
 #define COMBINES(name, ...) MOVES(name, combined_bytes(n, how), __VA_ARGS__)
 
 // NOLINTBEGIN(bugprone-macro-parentheses) names and lists in parentheses
-#define O(name, first, parameters, arguments)                                                                          \
+#define O(name, operation, parameters, arguments)                                                                      \
     static keel_status inject_##name parameters                                                                        \
     {                                                                                                                  \
-        first;                                                                                                         \
-        return BELOW->name arguments;                                                                                  \
+        const struct inject_operation o = operation;                                                                   \
+        inject_before(&o);                                                                                             \
+        keel_status status = BELOW->name arguments;                                                                    \
+        inject_after(&o, status);                                                                                      \
+        return status;                                                                                                 \
     }
 #include "runtime/client/inject/operations.inc"
 #undef O
@@ -104,7 +105,7 @@ static keel_status inject_finalize(void)
 
 void inject_fill_in(struct api_calls *table)
 {
-#define O(name, first, parameters, arguments) table->name = inject_##name;
+#define O(name, operation, parameters, arguments) table->name = inject_##name;
 #include "runtime/client/inject/operations.inc"
 #undef O
     table->finalize = inject_finalize;

@@ -70,6 +70,10 @@ void op_init(struct client *c, struct op *op, enum op_kind kind, struct keel_seg
         op->copyset = copyset_of(op->slot, segment->redundancy);
         op->offset = segment->part_at[rank] + offset;
     }
+    if (__builtin_expect(c->flying.len != 0, 0) && c->flying.len == len && (kind == OP_PUT || kind == OP_ACC)) {
+        op->flying = c->flying.bit + 1;
+        c->flying.len = 0;
+    }
 }
 
 bool op_is_once(const struct op *op)
@@ -237,7 +241,11 @@ static bool plan_here(struct op *op, uint64_t now)
         return true;
     if (op->kind == OP_PUT)
         op->client->env.copy(op->client->env.user, op->base, op->src, op->len);
-    else
+    if (op->kind == OP_PUT && op->flying) {
+        op->base[(op->flying - 1) / 8] ^= (uint8_t)(1U << (op->flying - 1) % 8);
+        op->flying = 0;
+    }
+    if (op->kind != OP_PUT)
         words_load(op->dst, op->base, op->len);
     return true;
 }

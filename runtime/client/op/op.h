@@ -36,6 +36,7 @@ struct piece {
     struct wire wire;   /* of such a message; else its type is 0 */
     bool done;          /* only that event is missing */
     int level;          /* of an announced put: so many copies have the chunk */
+    uint8_t *flown;     /* what goes instead of the caller's bytes, with a wrong bit; NULL: nothing */
 };
 
 /* Notes that an operation holds at the agents of its legs, until all copies have the bytes. One per message or chunk.
@@ -107,6 +108,7 @@ struct op {
     uint32_t what;        /* element type of an accumulate (keel_type), or atomic operation (arith.h) */
     uint8_t word;         /* bytes of the word of an atomic */
     int64_t a, b, result; /* an accumulate's scale is in a, b */
+    uint64_t flying;      /* 1 + the bit that is to be wrong in what is sent, once; 0: none */
     bool strong;          /* a get of which nothing is taken back */
     bool inspects, compares; /* a get of hashes, or of comparisons with bytes that it brings (inspect.h) */
     bool always_through;  /* through the primary also when the copies are equal */

@@ -73,6 +73,8 @@ void piece_free(struct piece *p)
         op->out.pieces_tail = link;
     if (p->remote_access)
         op->out.accesses--;
+    free(p->flown);
+    p->flown = NULL;
     p->next = c->ops.free_pieces;
     c->ops.free_pieces = p;
     c->ops.pieces_living--;

@@ -1,4 +1,7 @@
 /* Sending the pieces of an operation, as far as its plan and what is free allow. */
+#include <stdlib.h>
+#include <string.h>
+
 #include "runtime/base/fault.h"
 #include "runtime/client/client.h"
 #include "runtime/client/op/op_int.h"
@@ -70,6 +73,20 @@ static void message_make(const struct op *op, const struct piece *p, int note, s
     }
 }
 
+/* The caller's bytes, or a copy with a wrong bit. The piece keeps that as long as the caller's bytes would have to be
+ * kept; sent again, it is right. */
+static const uint8_t *bytes_of(struct op *op, struct piece *p)
+{
+    const uint8_t *bytes = op->src + p->offset;
+    uint64_t at = (op->flying - 1) / 8 - p->offset;
+    if (__builtin_expect(op->flying == 0, 1) || at >= p->len || p->flown || !(p->flown = malloc(p->len)))
+        return bytes;
+    memcpy(p->flown, bytes, p->len);
+    p->flown[at] ^= (uint8_t)(1U << (op->flying - 1) % 8);
+    op->flying = 0;
+    return p->flown;
+}
+
 static keel_status send_message(struct op *op, struct piece *p, struct tp_ep *ep, int note)
 {
     piece_hash(p);
@@ -79,9 +96,9 @@ static keel_status send_message(struct op *op, struct piece *p, struct tp_ep *ep
         p->wire = w;
         p->remote_access = true;
         op->out.accesses++;
-        return tp_send(ep, &p->wire, sizeof w, op->src + p->offset, w.len, &p->tp);
+        return tp_send(ep, &p->wire, sizeof w, bytes_of(op, p), w.len, &p->tp);
     }
-    return tp_send(ep, &w, sizeof w, w.len ? op->src + p->offset : NULL, w.len, NULL);
+    return tp_send(ep, &w, sizeof w, w.len ? bytes_of(op, p) : NULL, w.len, NULL);
 }
 
 /* Tell the agent of a copy what a remote write is about to change: if this process dies, the agents make the copies
@@ -111,7 +128,7 @@ static keel_status start_access(struct op *op, struct piece *p, struct tp_ep *ep
     op->out.accesses++;
     if (op->kind == OP_GET)
         return ep->tp->table->read(ep, op->dst + p->offset, p->len, key, op->offset + p->offset, &p->tp);
-    return tp_write(ep, op->src + p->offset, p->len, key, op->offset + p->offset, &p->tp);
+    return tp_write(ep, bytes_of(op, p), p->len, key, op->offset + p->offset, &p->tp);
 }
 
 static bool send_piece(struct op *op, struct piece *p, struct tp_ep *ep, int note)

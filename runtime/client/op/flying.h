@@ -1,0 +1,11 @@
+/* A wrong bit on purpose in what the next operation sends, and not in the program's memory (client/inject). */
+#ifndef KEEL_CLIENT_OP_FLYING_H
+#define KEEL_CLIENT_OP_FLYING_H
+
+#include <stdint.h>
+
+/* Who sends so many bytes next takes it. len 0: nobody is to. */
+struct flying {
+    uint64_t len, bit;
+};
+#endif
