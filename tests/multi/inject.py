@@ -81,6 +81,23 @@ def test_replicas_find_what_is_sent_wrong():
         assert "set 1 has got the bytes of the others" in err or "set 1 ends" in err, (way, err)
 
 
+def differences(events):
+    return [dict(w.split("=", 1) for w in e["text"].split()) for e in events if e["name"] == "differs"]
+
+
+def test_who_sent_what_to_whom_is_in_the_event_log():
+    rule = "where=send,set=1,rank=0,step=4,count=1"
+    out, err, events = job("--replicas", "2", "--on-mismatch", "report", "--inject", rule)
+    assert "rank 0 at step 4: the " in err and "differs between set 0 and set 1" in err, err
+    first, then = differences(events)
+    assert first == {"sets": "0,1", "rank": "0", "step": "4", "target": "1", "call": "keel_put", "operations": "1",
+                     "bytes": "512"}, events
+    assert then == {"sets": "0,1", "rank": "1", "step": "9", "call": "keel_allreduce_sum", "operations": "1",
+                    "bytes": "8"}, events  # it has counted the word
+    _, _, events = job("--replicas", "3", "--inject", rule)
+    assert [d["rank"] for d in differences(events)] == ["0"], events
+
+
 def test_sets_get_different_ones():
     _, _, events = job("--replicas", "2", "--check", "none", "--inject", "rate=1,step=4")
     assert len(flips(events)) == 4 and len({f["bit"] for f in flips(events)}) > 2, events

@@ -12,7 +12,7 @@
 #include "runtime/client/client.h"
 #include "runtime/client/replica/replica.h"
 
-enum { TOGETHER = 512, PIECE = 60 * 1024, LINE = 512, WORDS = 160 };
+enum { TOGETHER = 512, PIECE = 60 * 1024, LINE = 640, WORDS = 160 };
 
 /* What a replica remembers, as the other one gets it. */
 struct detail {
@@ -102,29 +102,36 @@ static void describe(const struct check *c, uint64_t number, char out[WORDS])
         snprintf(out + n, WORDS - (size_t)n, ", %" PRIu64 " bytes", e->op.len);
 }
 
+static const char *who(char out[WORDS])
+{
+    uint64_t step = atomic_load_explicit(&replica.client->step, memory_order_relaxed);
+    int n = snprintf(out, WORDS, "rank %d", replica.rank);
+    if (step)
+        snprintf(out + n, WORDS - (size_t)n, " at step %" PRIu64, step);
+    return out;
+}
+
 static void line(int set, const char *what_follows, char out[LINE])
 {
     const struct check *mine = &replica.ops;
     struct check_first f = check_first(mine, &theirs);
     int lower = replica.set < set ? replica.set : set, upper = replica.set < set ? set : replica.set;
-    char a[WORDS], b[WORDS];
+    char a[WORDS], b[WORDS], me[WORDS];
     if (f.found == CHECK_WITHIN) {
         snprintf(out, LINE,
-                 "rank %d: one of the operations %" PRIu64 " to %" PRIu64
+                 "%s: one of the operations %" PRIu64 " to %" PRIu64
                  " since the start differs between set %d and set %d%s",
-                 replica.rank, f.number, f.until, lower, upper, what_follows);
+                 who(me), f.number, f.until, lower, upper, what_follows);
         return;
     }
     describe(replica.set == lower ? mine : &theirs, f.number, a);
     describe(replica.set == lower ? &theirs : mine, f.number, b);
     if (strcmp(a, b) == 0)
-        snprintf(out, LINE,
-                 "rank %d: the %" PRIu64 "%s operation since the start, %s, differs between set %d and set %d%s",
-                 replica.rank, f.number, ordinal(f.number), a, lower, upper, what_follows);
+        snprintf(out, LINE, "%s: the %" PRIu64 "%s operation since the start, %s, differs between set %d and set %d%s",
+                 who(me), f.number, ordinal(f.number), a, lower, upper, what_follows);
     else
-        snprintf(out, LINE,
-                 "rank %d: the %" PRIu64 "%s operation since the start differs: %s in set %d, %s in set %d%s",
-                 replica.rank, f.number, ordinal(f.number), a, lower, b, upper, what_follows);
+        snprintf(out, LINE, "%s: the %" PRIu64 "%s operation since the start differs: %s in set %d, %s in set %d%s",
+                 who(me), f.number, ordinal(f.number), a, lower, b, upper, what_follows);
 }
 
 /* ---- the majority's bytes ---- */
@@ -330,6 +337,8 @@ static keel_status mend_or_end(const struct dispute *d, int other, struct replic
     char text[LINE], follows[64];
     snprintf(follows, sizeof follows, mends ? ": set %d has got the bytes of the others" : ": set %d ends", d->odd);
     line(other, follows, text);
+    if (replica.set == d->a)
+        replica_tell_differing(&replica.ops, &theirs, d->a, d->b);
     keel_status status = pass_line(d, text);
     if (!mends && !good)
         replica_stop(text);
@@ -354,6 +363,8 @@ static keel_status differs_from(const struct dispute *d, struct replica_last *la
     if (d->odd >= 0)
         return mend_or_end(d, other, last);
     line(other, "", text);
+    if (replica.set == d->a)
+        replica_tell_differing(&replica.ops, &theirs, d->a, d->b);
     status = pass_line(d, text);
     return status != KEEL_OK ? status : tell_or_stop(d, text);
 }

@@ -162,6 +162,12 @@ keel_status replica_comes_later(keel_status status, keel_request *const *request
                                 size_t len);
 keel_status replica_has_come(keel_status status, const keel_request *request);
 
+/* ---- differing.c ---- */
+
+/* Lines of the event log, by one of the sets a and b: to whom this rank sent what the other replica did not send alike,
+ * as far as both remember it. */
+void replica_tell_differing(const struct check *mine, const struct check *theirs, int a, int b);
+
 /* ---- answer.c ---- */
 
 enum { ANSWER_VALUES = 4 };
