@@ -223,6 +223,7 @@ static void run(struct npb *npb, struct outcome *out)
     to_frequencies(ft);
     npb_barrier(); /* all have read what came: the next exchange may overwrite it */
     for (int step = 0; step < STEPS; step++) {
+        keel_timestep((uint64_t)step + 1);
         evolve(ft);
         to_space(ft);
         sums[step] = checksum(ft);

@@ -161,6 +161,7 @@ static void compare(struct is *is, int iteration, int low, int high)
 
 static void iterate(struct is *is, int iteration)
 {
+    keel_timestep((uint64_t)iteration);
     change_keys(is, iteration);
     count_buckets(is, classes[is->npb->class].index); /* its sum: all have read what they were put before */
     deal_buckets(is);

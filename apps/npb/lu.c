@@ -350,6 +350,7 @@ static void run(struct npb *npb, struct outcome *out)
     npb_start(npb);
     find_residual(&lu);
     for (int step = 0; step < classes[npb->class].steps; step++) {
+        keel_timestep((uint64_t)step + 1);
         sweep_up(&lu);
         sweep_down(&lu);
         correct(&lu);

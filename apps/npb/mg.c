@@ -160,6 +160,7 @@ static void run(struct npb *npb, struct outcome *out)
     npb_start(npb);
     residual(&mg, top, mg.v);
     for (int i = 0; i < CYCLES; i++) {
+        keel_timestep((uint64_t)i + 1);
         cycle(&mg);
         residual(&mg, top, mg.v);
     }

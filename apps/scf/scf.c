@@ -201,6 +201,7 @@ static bool iterate(struct run *run, int iteration)
     double began = seconds_now();
     struct decision decision;
     struct record record;
+    keel_timestep((uint64_t)iteration);
     return run_tasks(run, iteration) && decide(run, iteration, began, &decision, &record) &&
            (decision.verdict != VERDICT_GO_ON || write_next_density(run, &record));
 }

@@ -74,6 +74,7 @@ static void work(struct run *r)
             look(r, changed);
         if (r->settled || s->done == o->sweeps)
             return;
+        keel_timestep((uint64_t)s->done);
         (void)keel_move(); /* what it has is in the segment: this process may end here */
         store_exchange(s, r->cells);
         changed = sweep(o->stencil, &s->block, r->cells, r->next);
