@@ -444,6 +444,14 @@ static void restored(struct view *v, const struct view_event *e)
     copyset_set_mode(v, g, COPYSET_DIRECT);
 }
 
+/* What is to be found out is found out where nobody writes but through the primary. */
+static void suspect(const struct view *v, const struct view_event *e)
+{
+    struct view_copyset *g = e->a < (uint32_t)copysets(v) ? &v->copyset[e->a] : NULL;
+    if (g && g->copies > 1 && g->mode == COPYSET_DIRECT && g->generation == e->d)
+        copyset_set_mode(v, g, COPYSET_REPAIR);
+}
+
 /* What was being filled there is filled elsewhere, or missing. */
 static void declined(struct view *v, const struct view_event *e)
 {
@@ -545,6 +553,9 @@ static void apply_one(struct view *v, const struct view_event *e)
         break;
     case VIEW_RESTORED:
         restored(v, e);
+        break;
+    case VIEW_SUSPECT:
+        suspect(v, e);
         break;
     case VIEW_DECLINED:
         declined(v, e);

@@ -33,7 +33,7 @@
  *   - the rank had left: it is done;
  *   - processes of this job are not started again: the end is a death like any other.
  *
- *                     a writer dies or gives up; a copy is missing         all copies are whole and equal again
+ *           a writer dies or gives up; a copy is missing, or suspected        all copies are whole and equal again
  *   DIRECT ─────────────────────────────────────────────────────► REPAIR ────────────────────────► DIRECT
  *                                                                  │      ▲ (VIEW_RESTORED, by the primary)
  *                                                                  └──────┘ another death: a new generation
@@ -167,6 +167,7 @@ enum view_event_type {
     VIEW_FIGURE = 25,     /* what `auto` weighs: a enum view_figure, the rest as that says (plan.h) */
     VIEW_REBALANCE = 26,  /* should slots that live stand elsewhere? a 1 + the node that wants to hear, 0: none; b
                              seconds in which it is to pay, 0: the horizon; d which of its questions */
+    VIEW_SUSPECT = 27,    /* a copyset, d its generation: one of its copies may have changed by itself */
 };
 
 /* a of VIEW_FIGURE. What it says holds until the next one of its kind; of a slot only what is of that slot. One that

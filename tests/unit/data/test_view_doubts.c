@@ -57,6 +57,27 @@ static void test_view_doubt_puts_every_replicated_group_in_repair(void **state)
     }
 }
 
+static void test_view_suspicion_puts_its_group_in_repair(void **state)
+{
+    (void)state;
+    struct view v;
+    open_view(&v, VIEW_DEGRADE, 3, 0, 3);
+    const int copyset = copyset_of(1, SHADOW);
+    apply(&v, VIEW_SUSPECT, (uint32_t)copyset, 0, 0, 7);          /* another generation */
+    apply(&v, VIEW_SUSPECT, (uint32_t)copyset_of(1, 0), 0, 0, 0); /* of one copy */
+    apply(&v, VIEW_SUSPECT, 3 * CLASSES, 0, 0, 0);                /* no such copyset */
+    for (int i = 0; i < 3 * CLASSES; i++)
+        assert_int_equal(v.copyset[i].mode, COPYSET_DIRECT);
+    apply(&v, VIEW_SUSPECT, (uint32_t)copyset, 0, 0, 0);
+    for (int i = 0; i < 3 * CLASSES; i++)
+        assert_int_equal(v.copyset[i].mode, i == copyset ? COPYSET_REPAIR : COPYSET_DIRECT);
+    assert_int_equal(v.copyset[copyset].generation, v.epoch);
+    assert_int_equal(view_whole_copies(&v.copyset[copyset]), 2);
+    restore(&v, copyset);
+    assert_int_equal(v.copyset[copyset].mode, COPYSET_DIRECT);
+    view_fini(&v);
+}
+
 static void test_view_clean_end_or_other_incarnation_is_no_doubt(void **state)
 {
     (void)state;
@@ -109,6 +130,7 @@ int main(void)
         cmocka_unit_test(test_view_restored_of_an_older_generation_is_refused),
         cmocka_unit_test(test_view_restored_in_the_view_of_a_death_is_refused),
         cmocka_unit_test(test_view_doubt_puts_every_replicated_group_in_repair),
+        cmocka_unit_test(test_view_suspicion_puts_its_group_in_repair),
         cmocka_unit_test(test_view_clean_end_or_other_incarnation_is_no_doubt),
         cmocka_unit_test(test_view_doubts_of_a_living_rank_are_counted),
     };
