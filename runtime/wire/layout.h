@@ -42,11 +42,16 @@ static inline size_t layout_holders_at(size_t copy_bytes)
     return (layout_pieces(copy_bytes) * sizeof(uint32_t) + 7) & ~(size_t)7;
 }
 
+/* And behind these, likewise, who may store there unseen. */
+static inline size_t layout_unseen_at(size_t copy_bytes)
+{
+    return layout_holders_at(copy_bytes) + layout_pieces(copy_bytes) * sizeof(uint64_t);
+}
+
 /* Bytes of the memory that a copy is in. */
 static inline size_t layout_memory_bytes(size_t copy_bytes)
 {
-    return copy_bytes +
-           ((layout_holders_at(copy_bytes) + layout_pieces(copy_bytes) * sizeof(uint64_t) + 4095) & ~(size_t)4095);
+    return copy_bytes + ((layout_unseen_at(copy_bytes) + sizeof(uint64_t) + 4095) & ~(size_t)4095);
 }
 
 /* Segments of groups are numbered from here on, in the order in which numbers were drawn (system.h); those of all ranks

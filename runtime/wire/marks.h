@@ -48,6 +48,21 @@ static inline void holders_remove(_Atomic uint64_t *holders, uint32_t index)
         (void)atomic_fetch_and(holders, ~((uint64_t)1 << index));
 }
 
+/* Of the copy: the ranks of its slot that know where it is (keel_address) and do not track it, a bit for each, those
+ * from the 64th on one together, which stays. What they store there nobody is told of before they bring it to the other
+ * copies. */
+static inline _Atomic uint64_t *unseen_of(uint8_t *copy, size_t copy_bytes)
+{
+    return (_Atomic uint64_t *)(void *)(copy + copy_bytes + layout_unseen_at(copy_bytes));
+}
+
+static inline void unseen_add(_Atomic uint64_t *unseen, uint32_t index)
+{
+    uint64_t bit = (uint64_t)1 << (index < HOLDERS_LAST ? index : HOLDERS_LAST);
+    if (!(atomic_load_explicit(unseen, memory_order_relaxed) & bit))
+        (void)atomic_fetch_or(unseen, bit);
+}
+
 /* len bytes from offset on, which lie within the copy, were written. */
 static inline void marks_set(uint8_t *copy, size_t copy_bytes, uint64_t offset, uint64_t len)
 {

@@ -70,6 +70,9 @@ keel_status segment_copies(const keel_segment *s, int rank, int *nodes, int *n);
 void segment_release(struct keel_segment *s);
 void segment_forget_all(struct client *c);
 void *segment_address(keel_segment *s, int rank);
+/* The process knows where this node's copy of its own slot is, and may store there unseen, or, seen false, not any more
+ * (wire/marks.h). Other slots' are not for plain stores. */
+void segment_seen(keel_segment *s, int slot, bool seen);
 keel_status segment_locate(struct client *c, int rank, const void *address, keel_segment **segment, size_t *offset);
 /* What an allocation is given, the same at all ranks that take part. */
 struct segment_want {

@@ -1,11 +1,25 @@
 /* Where a part is: its address, and the nodes that have copies of it. */
 #include "runtime/client/client.h"
 #include "runtime/client/segment/segment.h"
+#include "runtime/wire/marks.h"
 
 static uint64_t address_of(const keel_segment *s, int rank)
 {
     const struct page_rank *r = page_rank(s->client->page, rank);
     return s->base + s->slot_at[r->slot] + s->part_at[rank];
+}
+
+void segment_seen(keel_segment *s, int slot, bool seen)
+{
+    const struct client *c = s->client;
+    const struct page_rank *own = page_rank(c->page, c->rank);
+    uint8_t *copy = atomic_load(&s->map[slot]);
+    if (s->redundancy == KEEL_REDUNDANCY_NONE || !copy || (int)own->slot != slot)
+        return;
+    if (seen)
+        unseen_add(unseen_of(copy, s->map_bytes[slot]), own->index);
+    else
+        holders_remove(unseen_of(copy, s->map_bytes[slot]), own->index);
 }
 
 void *segment_address(keel_segment *s, int rank)
@@ -16,6 +30,8 @@ void *segment_address(keel_segment *s, int rank)
     keel_status status = KEEL_OK;
     bool viewed = s->view && s->view_slot == (int)r->slot;
     uint8_t *copy = viewed ? s->view : segment_map_whole(s, (int)r->slot, &status);
+    if (copy && !viewed)
+        segment_seen(s, (int)r->slot, true);
     if (copy)
         return copy + s->part_at[rank];
     if (status == KEEL_ERR_NOMEM) /* it is here, and cannot be mapped */

@@ -148,10 +148,12 @@ static keel_status track(struct client *c, keel_segment *s)
         status = handle_faults();
     if (status == KEEL_OK && mprotect(view, t->twins.bytes, PROT_READ))
         status = KEEL_ERR_SYSTEM;
-    if (status == KEEL_OK)
+    if (status == KEEL_OK) {
         atomic_store(&t->base, (uintptr_t)view);
-    else
+        segment_seen(s, (int)page_rank(c->page, c->rank)->slot, false);
+    } else {
         entry_clear(t);
+    }
     return status;
 }
 
