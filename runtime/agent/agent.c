@@ -16,6 +16,7 @@
 #include "runtime/agent/repair.h"
 #include "runtime/agent/segments.h"
 #include "runtime/agent/strong.h"
+#include "runtime/agent/scrub.h"
 #include "runtime/agent/verify.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/log.h"
@@ -89,6 +90,12 @@ static void hash_asked(struct agent *a, int from, const struct wire *w, const vo
     verify_asked(a, from, w);
 }
 
+static void sums_asked(struct agent *a, int from, const struct wire *w, const void *body)
+{
+    (void)body;
+    scrub_asked(a, from, w);
+}
+
 static void rank_asked(struct agent *a, int from, const struct wire *w, const void *body)
 {
     (void)body;
@@ -123,7 +130,8 @@ static takes *const taker[WIRE_TYPES] = {
     [WIRE_DOUBT] = repair_receive,       [WIRE_FETCH] = repair_receive,      [WIRE_PATCH] = repair_receive,
     [WIRE_COMPARE] = strong_asked,       [WIRE_COMPARED] = strong_told,      [WIRE_HASH] = hash_asked,
     [WIRE_HASHED] = verify_told,         [WIRE_RANK_ASK] = rank_asked,       [WIRE_RANK_SAYS] = rank_told,
-    [WIRE_ORDER] = ordering_told,        [WIRE_ORDERED] = ordering_told,
+    [WIRE_ORDER] = ordering_told,        [WIRE_ORDERED] = ordering_told,     [WIRE_SCRUB] = sums_asked,
+    [WIRE_SCRUBBED] = scrub_answered,
 };
 
 static void peer_received(void *user, int from, const struct wire *w, const void *body)
@@ -282,6 +290,7 @@ bool agent_step(struct agent *a)
     chain_step(a);
     strong_step(a);
     verify_step(a);
+    scrub_step(a);
     peers_tick(&a->peers, a->now);
     recover_try_answer(a);
     ranks_slide(a);
@@ -295,8 +304,9 @@ uint64_t agent_deadline(const struct agent *a)
     if (a->broken)
         return UINT64_MAX;
     uint64_t p = peers_deadline(&a->peers), s = strong_deadline(a), v = verify_deadline(a);
-    uint64_t w = weighing_deadline(a);
+    uint64_t w = weighing_deadline(a), u = scrub_deadline(a);
     s = s < v ? s : v;
+    s = s < u ? s : u;
     s = s < w ? s : w;
     if (waits_for_others(a) && a->acks_at < s)
         s = a->acks_at;
@@ -444,6 +454,7 @@ keel_status agent_init(struct agent *a, const struct agent_config *config)
         return status;
     first_page(a, config);
     weighing_init(a);
+    scrub_init(&a->scrub, config->scrub_rate);
     return KEEL_OK;
 }
 
@@ -468,6 +479,7 @@ void agent_fini(struct agent *a)
     ordering_fini(&a->ordering);
     strong_fini(&a->strong);
     verify_fini(&a->audits);
+    scrub_fini(&a->scrub);
     repair_fini(a);
     if (a->peers.peer)
         peers_fini(&a->peers);

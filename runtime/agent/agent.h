@@ -7,6 +7,7 @@
  *   ordering      in which order replicas of a program execute what does not commute
  *   strong        gets whose value is never taken back
  *   verify        an audit: are all copies equal?
+ *   scrub         copies at rest: has one changed by itself?
  *   recover       what happens at a view change: fence, apply, show
  *   repair        making the copies of a copyset equal again, and filling new ones
  *   ranks         this node's ranks: joining, barriers, what they leave behind
@@ -25,6 +26,7 @@
 #include "runtime/agent/ranks.h"
 #include "runtime/agent/recover.h"
 #include "runtime/agent/repair.h"
+#include "runtime/agent/scrub.h"
 #include "runtime/agent/segments.h"
 #include "runtime/agent/stash.h"
 #include "runtime/agent/store.h"
@@ -129,6 +131,8 @@ struct agent_ops {
     void (*rebalanced)(void *user, uint64_t id, const char *members);
     /* What the node's death would cost, from now on. NULL: nobody wants to know. */
     void (*stake)(void *user, int node, enum view_stake stake);
+    /* Was any of these bytes ever written to? NULL: any may have been. */
+    bool (*memory_used)(void *user, int64_t handle, size_t offset, size_t bytes);
 };
 
 /* Events that were polled together. An end that goes meanwhile is taken out of those behind `at`. */
@@ -164,6 +168,7 @@ struct agent {
     struct ordering ordering;
     struct strong strong;
     struct audits audits;
+    struct scrub scrub;
     struct recovery recovery;
     struct repairs repairs;
     struct ranks ranks;
@@ -187,6 +192,7 @@ struct agent_config {
     enum replica_check check;           /* what ranks are told */
     enum replica_mismatch on_mismatch;
     const struct flip_rules *inject; /* NULL: none */
+    uint64_t scrub_rate;             /* bytes in a second (agent/scrub.h); 0: none */
     const struct grid_rule *grid;    /* on which the nodes stand; NULL: none. What it points to outlives the agent. */
     uint64_t job, incarnation;
     const uint8_t *secret; /* 32 bytes, the owner's, which outlive the agent */

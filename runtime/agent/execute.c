@@ -64,7 +64,8 @@ static void put_direct(struct agent *a, const struct target *t)
         t->conn->note[put.note] = (struct patch){.seg = r->at.seg,
                                                  .slot = r->at.slot,
                                                  .offset = r->at.offset,
-                                                 .len = is_packed(t) ? pack_reach(&t->pack) : r->len};
+                                                 .len = is_packed(t) ? pack_reach(&t->pack) : r->len,
+                                                 .came_at = a->now};
     FAULT_POINT("replica.put_noted");
     if (is_packed(t))
         pack_scatter(&t->pack, t->copy->base + r->at.offset);

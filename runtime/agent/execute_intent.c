@@ -48,5 +48,6 @@ void execute_intent(struct agent *a, struct conn *c, const struct wire *w)
                                      .torn = true,
                                      .level = (uint8_t)(m.level < COPIES_MAX ? m.level : COPIES_MAX - 1),
                                      .put = m.put,
-                                     .generation = m.generation};
+                                     .generation = m.generation,
+                                     .came_at = a->now};
 }

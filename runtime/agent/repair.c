@@ -4,6 +4,7 @@
 #include "runtime/agent/chain.h"
 #include "runtime/agent/execute.h"
 #include "runtime/agent/repair_int.h"
+#include "runtime/agent/scrub.h"
 #include "runtime/agent/segments.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/fault.h"
@@ -67,6 +68,7 @@ static void finish(struct agent *a, int copyset)
             agent_say(a, "copied", J_INT("slot", copyset_slot(copyset)), J_UINT("redundancy", copyset_class(copyset)),
                       J_INT("to", g->copy[i].node), J_UINT("bytes", r->fill[i].bytes),
                       J_REAL("ms", (double)(a->now - r->fill[i].started_at) / KEEL_NS_PER_MS, 3));
+    scrub_spread(a, copyset);
     set_phase(r, PHASE_DONE);
     int home = view_slot_node(&a->view, copyset_slot(copyset));
     r->handover = home != a->self && home >= 0 && view_copy_at(g, home) > 0;
@@ -83,7 +85,9 @@ static bool copyset_step(struct agent *a, int copyset)
     const struct view_copyset *g = &a->view.copyset[copyset];
     bool moved = false;
     /* What this copy has executed is in those that it fetches from. */
-    if (r->phase == PHASE_GATHER && all_told(r, g) && (!r->torn || all_acked(a, copyset))) {
+    if (r->phase == PHASE_GATHER && all_told(r, g) && (!r->torn || all_acked(a, copyset)))
+        r->gathered = true;
+    if (r->phase == PHASE_GATHER && r->gathered && scrub_is_judged(a, copyset)) {
         set_phase(r, PHASE_FETCH);
         moved = true;
     }
@@ -161,6 +165,7 @@ bool repair_holds(const struct agent *a, int copyset)
 void repair_view_committed(struct agent *a, const struct view_copyset *before)
 {
     doubt_forget_settled(a);
+    scrub_view_committed(a);
     for (int copyset = 0; copyset < agent_copysets(a); copyset++) {
         struct repair *r = &a->repairs.of[copyset];
         const struct view_copyset *g = &a->view.copyset[copyset];
@@ -169,11 +174,12 @@ void repair_view_committed(struct agent *a, const struct view_copyset *before)
         claim_free_all(r);
         set_phase(r, PHASE_IDLE);
         r->generation = g->generation;
-        r->told = r->handover = false;
+        r->told = r->handover = r->gathered = false;
         r->fetches = 0;
         memset(r->told_by, 0, sizeof r->told_by);
         fill_keep(r, g, repair_is_primary(a, &before[copyset]) && repair_is_primary(a, g));
-        r->torn = repair_is_primary(a, g) && g->mode == COPYSET_REPAIR && g->copies > 1 && doubt_has_torn(a, copyset);
+        r->torn = repair_is_primary(a, g) && g->mode == COPYSET_REPAIR && g->copies > 1 &&
+                  (doubt_has_torn(a, copyset) || scrub_holds(a, copyset));
         if (g->mode == COPYSET_DIRECT && view_copy_at(g, a->self) >= 0)
             doubt_forget_torn(a, copyset);
     }

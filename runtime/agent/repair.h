@@ -3,7 +3,8 @@
  * A copyset is repaired from the moment when the view that asks for it is settled (then every rank writes through the
  * primary, and what it wrote directly before is in all copies or not complete) in these steps:
  *
- *   GATHER   every other whole copy tells the primary which patches a dead writer may have left unequal there
+ *   GATHER   every other whole copy tells the primary which patches a dead writer may have left unequal there. What the
+ *            scrubber suspects it finds out then (scrub.h)
  *   FETCH    where the primary's own copy may be torn, the bytes of a copy that is whole there come first. Until then
  *            the
  *            copyset executes nothing and answers no get. Where a process that lives is storing into it, copies that

@@ -44,6 +44,7 @@ struct repair {
     /* as the primary */
     enum phase phase;
     bool torn;     /* this copy may be: the copyset executes nothing */
+    bool gathered; /* all that GATHER waits for is here, but for what the scrubber finds out */
     bool handover; /* DONE, and another copy will be the primary */
     bool told_by[COPIES_MAX];
     struct claim *claims, **claims_tail;

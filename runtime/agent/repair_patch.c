@@ -2,6 +2,7 @@
 
 #include "runtime/agent/chain.h"
 #include "runtime/agent/repair_int.h"
+#include "runtime/agent/scrub.h"
 #include "runtime/base/fault.h"
 #include "runtime/base/words.h"
 
@@ -114,7 +115,7 @@ void patch_receive(struct agent *a, int from, const struct wire *w, const void *
     struct msg_patch m;
     msg_patch_decode(w, &m);
     int copyset = copyset_of_message(a, &m.of);
-    if (copyset < 0)
+    if (copyset < 0 || (m.answer && scrub_takes(a, from, &m, body)))
         return;
     struct repair *r = &a->repairs.of[copyset];
     const struct view_copyset *g = &a->view.copyset[copyset];

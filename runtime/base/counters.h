@@ -58,6 +58,9 @@ enum counter_owner { COUNTER_RANK, COUNTER_AGENT, COUNTER_BOTH };
     C(connections, COUNT, BOTH, "connections made, each time that one was")                                            \
     C(forwards, COUNT, AGENT, "results passed on to a further copy")                                                   \
     C(filled_bytes, BYTES, AGENT, "bytes that arrived here to fill a new copy")                                        \
+    C(scrubbed_bytes, BYTES, AGENT, "bytes of copies that the scrubber read here")                                     \
+    C(scrub_mismatches, COUNT, AGENT, "copies that the scrubber found to have changed by themselves")                  \
+    C(scrub_mended, COUNT, AGENT, "those of them that it mended")                                                      \
     C(views, SAME, AGENT, "views committed")                                                                           \
     C(suspicions, COUNT, AGENT, "times that this node's detector suspected another")                                   \
     C(node_deaths, SAME, AGENT, "deaths of nodes in these views")                                                      \

@@ -50,6 +50,8 @@ enum wire_type {
     WIRE_COMPARED,
     WIRE_HASH,
     WIRE_HASHED,
+    WIRE_SCRUB,
+    WIRE_SCRUBBED,
     WIRE_RANK_ASK,
     WIRE_RANK_SAYS,
     WIRE_ORDER,

@@ -33,6 +33,7 @@ struct patch {
     uint8_t level;       /* torn: below COPIES_MAX */
     uint64_t put;        /* torn: the number of the writer's put, the same at every copy */
     uint64_t generation; /* an announced one: for which the put was planned */
+    uint64_t came_at;    /* when an agent noted it */
 };
 
 enum { INTENT_MAX = 64 };

@@ -61,6 +61,8 @@ static void on_event(void *user, const char *name, const char *members)
 {
     struct node *node = user;
     snprintf(node->last, sizeof node->last, "%s", members);
+    if (strcmp(name, "scrubbed") == 0)
+        snprintf(node->found, sizeof node->found, "%s", members);
     if (strlen(node->said) + strlen(name) + 2 < sizeof node->said) {
         strcat(node->said, name);
         strcat(node->said, " ");

@@ -30,7 +30,8 @@ struct node {
     int assigns;           /* ranks that were to begin here, and the last one of them */
     struct life assigned;
     char said[4096]; /* names of the events, each with a space behind it */
-    char last[256];  /* members of the last one */
+    char last[256];  /* members of the last one, */
+    char found[256]; /* and of the last that the scrubber found */
 };
 
 struct rank {

@@ -14,6 +14,7 @@
 #include "runtime/wire/forward.h"
 #include "runtime/wire/get.h"
 #include "runtime/wire/hash.h"
+#include "runtime/wire/scrub.h"
 #include "runtime/wire/intent.h"
 #include "runtime/wire/kinds.h"
 #include "runtime/wire/order.h"
@@ -103,6 +104,8 @@ static struct rng rng;
 #define COMPARED(F) F(slot) F(len) F(round)
 #define HASH(F) AT(F, at) F(bytes) F(exact) F(question)
 #define HASHED(F) F(len) F(question) F(status) F(generation)
+#define SCRUB(F) AT(F, at) F(bytes) F(close) F(question)
+#define SCRUBBED(F) F(len) F(question) F(status) F(generation) F(stored) F(written) F(noted_ns)
 #define RANK_ASK(F) LIFE(F, life) F(asked) F(behind) F(group) F(returned) F(begun)
 #define RANK_SAYS(F) LIFE(F, life) F(process) F(ticks) F(asked)
 #define ORDER(F) F(class) F(first) F(len)
@@ -140,6 +143,8 @@ ROUND_TRIP(compare, WIRE_COMPARE, WIRE_OF_AGENTS, COMPARE, )
 ROUND_TRIP(compared, WIRE_COMPARED, WIRE_OF_AGENTS, COMPARED, )
 ROUND_TRIP(hash, WIRE_HASH, WIRE_OF_AGENTS, HASH, )
 ROUND_TRIP(hashed, WIRE_HASHED, WIRE_OF_AGENTS, HASHED, )
+ROUND_TRIP(scrub, WIRE_SCRUB, WIRE_OF_AGENTS, SCRUB, )
+ROUND_TRIP(scrubbed, WIRE_SCRUBBED, WIRE_OF_AGENTS, SCRUBBED, )
 ROUND_TRIP(rank_ask, WIRE_RANK_ASK, WIRE_OF_AGENTS, RANK_ASK, )
 ROUND_TRIP(rank_says, WIRE_RANK_SAYS, WIRE_OF_AGENTS, RANK_SAYS, )
 ROUND_TRIP(order, WIRE_ORDER, WIRE_OF_AGENTS, ORDER, )
@@ -340,6 +345,8 @@ int main(void)
         TRIP(compared),
         TRIP(hash),
         TRIP(hashed),
+        TRIP(scrub),
+        TRIP(scrubbed),
         TRIP(rank_ask),
         TRIP(rank_says),
         TRIP(order),
