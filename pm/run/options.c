@@ -75,6 +75,15 @@ static void take_silence(void *into, const char *text)
     p->o.job.silence_ms = option_time(&time, text);
 }
 
+static void take_scrub(void *into, const char *text)
+{
+    struct parsing *p = into;
+    int64_t mb = SCRUB_OFF;
+    if (strcmp(text, "off") != 0 && !number_whole(text, 1, SCRUB_MAX_MB, &mb))
+        pm_quit(2, "--scrub: %s is neither off nor a number of MB/s from 1 to %d", text, SCRUB_MAX_MB);
+    p->o.job.scrub_mb = (int)mb;
+}
+
 static void take_rails(void *into, const char *text)
 {
     struct parsing *p = into;
@@ -233,6 +242,10 @@ static const struct option_row rows[] = {
      "a node whose host answers, but whose agent does not (a signal, a debugger, no processor), is dead when it was "
      "waited for for TIME, or never (default 30s)",
      TIME(o.job.stopped_ms, STOPPED_MIN_MS, STOPPED_MAX_MS), .never = "never", GIVEN(stopped_given)},
+    {"scrub", 0, "RATE", 4,
+     "each node reads RATE MB/s of its copies of segments with shadows, and mends what has changed by itself (default "
+     "off)",
+     CALL(take_scrub)},
     {"dark", 0, "MS", 4, NULL, NUMBER(dark_ms, SILENCE_MIN_MS, SILENCE_MAX_MS)},
     {"label", 0, NULL, 5, "put the rank before each line of output", FLAG(o.label)},
     {"quiet", 0, NULL, 5, "do not tell of ranks and nodes that die on the way", FLAG(o.quiet)},

@@ -56,6 +56,7 @@ enum {
     LATE_DEFAULT_MS = 150,
     LATE_MAX_MS = 30000
 };
+enum { SCRUB_OFF = 0, SCRUB_MAX_MB = 10000 };
 enum { WATCHERS_MAX = 16 }; /* nodes that one reads */
 
 struct job_settings {
@@ -78,6 +79,7 @@ struct job_settings {
     int silence_ms; /* after which a node is dead whose host does not answer either */
     int stopped_ms; /* after which it is where its host answers and somebody waits for it; STOPPED_NEVER_MS: never */
     int late_ms;    /* after which a heartbeat is late */
+    int scrub_mb;   /* that each agent's scrubber reads in a second; SCRUB_OFF: there is none */
     struct address_range range;
     struct rail_list rails;      /* networks between the nodes; none: the one that leads to keelrun */
     struct replica_map replicas; /* who of the ranks is who for the program */
@@ -102,7 +104,8 @@ struct job_settings {
     CHOICE(on_mismatch, "on_mismatch", MISMATCH_KEEP)                                                                  \
     NUMBER(silence_ms, "silence", SILENCE_MIN_MS, SILENCE_MAX_MS)                                                      \
     NUMBER(stopped_ms, "stopped", STOPPED_NEVER_MS, STOPPED_MAX_MS)                                                    \
-    NUMBER(late_ms, "late", 1, LATE_MAX_MS)
+    NUMBER(late_ms, "late", 1, LATE_MAX_MS)                                                                            \
+    NUMBER(scrub_mb, "scrub", SCRUB_OFF, SCRUB_MAX_MB)
 
 static inline bool settings_on_grid(const struct job_settings *s)
 {

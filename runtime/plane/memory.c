@@ -131,3 +131,10 @@ void memory_empty(void *user, void *base, int64_t handle, size_t offset, size_t 
     if (fallocate((int)handle, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)bytes) != 0)
         memset((char *)base + offset, 0, bytes); /* a kernel that cannot: it is kept, and is as empty */
 }
+
+bool memory_used(void *user, int64_t handle, size_t offset, size_t bytes)
+{
+    (void)user;
+    off_t at = lseek((int)handle, (off_t)offset, SEEK_DATA); /* nobody reads by its position */
+    return at >= 0 ? (size_t)at < offset + bytes : errno != ENXIO;
+}

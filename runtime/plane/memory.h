@@ -2,6 +2,7 @@
 #ifndef KEEL_PLANE_MEMORY_H
 #define KEEL_PLANE_MEMORY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -19,4 +20,6 @@ void memory_free(void *user, void *base, size_t bytes, int64_t handle);
 keel_status memory_fill(struct memory_credit *credit, int64_t handle, size_t offset, const void *from, size_t bytes);
 /* The range reads as zeros, and takes no memory any more. */
 void memory_empty(void *user, void *base, int64_t handle, size_t offset, size_t bytes);
+/* Has any of it memory? What was never touched has none. */
+bool memory_used(void *user, int64_t handle, size_t offset, size_t bytes);
 #endif

@@ -33,6 +33,7 @@ static const struct job_settings all = {
     .silence_ms = 900,
     .stopped_ms = 300,
     .late_ms = 160,
+    .scrub_mb = 17,
     .range = {0x400000000, 0x800000000},
     .rails = {2, {"eth0", "10.1.0.0/16"}},
     .replicas = {2, 2, native, place},
@@ -75,6 +76,7 @@ static void test_settings_arrive_as_they_were(void **state)
     assert_int_equal(got.silence_ms, 900);
     assert_int_equal(got.stopped_ms, 300);
     assert_int_equal(got.late_ms, 160);
+    assert_int_equal(got.scrub_mb, 17);
     assert_int_equal(got.range.base, 0x400000000);
     assert_int_equal(got.range.bytes, 0x800000000);
     assert_int_equal(got.rails.n, 2);
