@@ -1,8 +1,9 @@
 /* What a slide costs those who work on: under keelrun on a row of nodes with a rank on each and a spare at the end
  * (bench/slide.py starts it). Each rank has so many MiB in a segment with shadows. Rank 0 puts eight bytes to the
  * last rank again and again, before and after the node of one rank has died; all meet every few puts, so that ranks
- * can move. It prints how long the puts took before, and from the death to the last change of the view. A process
- * that begins in the middle goes on with the others. */
+ * can move. It prints how long the puts took before, and from the death until so many ranks are on other nodes. A
+ * process that begins in the middle goes on with the others.
+ * bench-slide MIB KILLER RANKS: KILLER is a command that kills a node, by which RANKS ranks come to other nodes. */
 #include <keel/keel.h>
 
 #include <stdbool.h>
@@ -13,7 +14,8 @@
 #include "bench/check.h"
 #include "bench/rawlib.h"
 
-enum { PUTS_MAX = 4 << 20, PUTS_BEFORE = 20000, PUTS_BETWEEN = 50, QUIET_US = 4000000, PIECE = 1 << 20 };
+enum { PUTS_MAX = 4 << 20, PUTS_BEFORE = 20000, PUTS_BETWEEN = 50, PIECE = 1 << 20, RANKS_MAX = 64 };
+enum { MOVED_S = 600 }; /* 1 GiB at 320 Mbit/s takes less than a minute */
 
 struct word {
     int64_t until; /* so many meetings, 0: not known yet */
@@ -45,37 +47,46 @@ static bool meet(keel_segment *s)
     return !w.until;
 }
 
-static void watch(keel_segment *s, double *us, const char *killer)
+/* How many ranks are on another node than at the start. */
+static int moved_ranks(const int *at_start)
 {
-    int n = 0, of_slide = 0;
+    int n = 0;
+    for (int r = 0; r < keel_size(); r++)
+        n += keel_rank_node(r) >= 0 && keel_rank_node(r) != at_start[r];
+    return n;
+}
+
+static void watch(keel_segment *s, double *us, const char *killer, int ranks)
+{
+    int n = 0, at_start[RANKS_MAX];
+    for (int r = 0; r < keel_size(); r++)
+        at_start[r] = keel_rank_node(r);
     while (n < PUTS_BEFORE) {
         put_some(s, us, &n);
         (void)meet(s);
     }
     print_puts("before", us, n);
-    uint64_t epoch = keel_view_epoch();
     CHECK(system(killer) == 0 ? KEEL_OK : KEEL_ERR_SYSTEM);
-    while (keel_view_epoch() == epoch)
-        (void)meet(s);
-    double start = raw_now_us(), changed = start;
-    for (n = 0; raw_now_us() - changed < QUIET_US && n < PUTS_MAX;) {
+    double start = raw_now_us();
+    for (n = 0; moved_ranks(at_start) < ranks;) {
         put_some(s, us, &n);
         (void)meet(s);
-        if (keel_view_epoch() == epoch)
-            continue;
-        epoch = keel_view_epoch();
-        changed = raw_now_us();
-        of_slide = n;
+        if (raw_now_us() - start > MOVED_S * 1e6) {
+            char late[80];
+            snprintf(late, sizeof late, "after %d s %d of %d ranks have moved", MOVED_S, moved_ranks(at_start), ranks);
+            keel_abort(1, late);
+        }
     }
-    if (of_slide)
-        print_puts("meanwhile", us, of_slide);
-    printf("slid in %.1f ms\n", (changed - start) / 1e3);
+    if (n)
+        print_puts("meanwhile", us, n);
+    printf("slid in %.1f ms\n", (raw_now_us() - start) / 1e3);
 }
 
 int main(int argc, char **argv)
 {
-    size_t mib = argc > 1 ? strtoul(argv[1], NULL, 10) : 64;
+    size_t mib = argc > 1 ? strtoul(argv[1], NULL, 10) : 0;
     CHECK(keel_init());
+    CHECK(argc == 4 && keel_size() <= RANKS_MAX ? KEEL_OK : KEEL_ERR_ARG);
     keel_segment *data;
     CHECK(keel_segment_alloc(mib << 20, KEEL_REDUNDANCY_SHADOW, &data));
     if (!keel_restarted()) {
@@ -92,7 +103,7 @@ int main(int argc, char **argv)
     if (keel_rank() == 0) {
         double *us = malloc(PUTS_MAX * sizeof *us);
         CHECK(us ? KEEL_OK : KEEL_ERR_NOMEM);
-        watch(data, us, argc > 2 ? argv[2] : "true");
+        watch(data, us, argv[2], (int)strtol(argv[3], NULL, 10));
         CHECK(keel_put(data, 0, 0, &(struct word){1}, sizeof(struct word)));
         free(us);
     }

@@ -21,8 +21,9 @@ def run(keelrun, keelctl, program, mib, mbit, moves):
         options = bed + ["--event-log", log.name, "--on-failure", "substitute", "-n", str(SLOTS), "--nodes", str(SLOTS),
                          "--spares", "1", "--grid", str(SLOTS + 1), "--spare-alloc", "1D(1,1)", "--substitution", "1D"]
         killer = "%s kill-node $KEEL_JOB %d" % (keelctl, dies)
-        done = subprocess.run([keelrun] + options + shaped + [program, str(mib), killer], stdout=subprocess.PIPE,
-                              stderr=subprocess.PIPE, universal_newlines=True)
+        slide = shaped + [program, str(mib), killer, str(moves + 1)]
+        done = subprocess.run([keelrun] + options + slide, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              universal_newlines=True)
         events = [json.loads(line) for line in log]
     if done.returncode:
         sys.exit("a line of %d: exit code %d: %s" % (moves, done.returncode, done.stderr))
