@@ -99,6 +99,8 @@ keel_status plane_start(struct plane *plane, const struct plane_blob *blobs, cha
 /* Where a node is that may become a member later. Once it has been said a view may name it. KEEL_ERR_ARG: that is no
  * blob of such a node. */
 keel_status plane_meet(struct plane *plane, int node, const struct plane_blob *blob);
+/* Is it of the node that the newest view has by this number? Several may have been said to come by it (plane_meet). */
+bool plane_is_node(const struct plane *plane, int node, const struct plane_blob *blob);
 /* The place of the grid that the node has, or had when it died, by the newest view; -1: none. */
 int plane_place(const struct plane *plane, int node);
 /* A process was started in seat (0.. unique on this node, never reused) as this life of its rank (LIFE_NONE:

@@ -190,6 +190,16 @@ void keeld_config_take(struct keeld *a, const json_t *m)
     keeld_configure(a);
 }
 
+static bool was_told(const struct keeld_peer *p, const struct plane_blob *blob)
+{
+    do {
+        if (p->blob && p->blob_len == blob->len && memcmp(p->blob, blob->bytes, blob->len) == 0)
+            return true;
+        p = p->other;
+    } while (p);
+    return false;
+}
+
 /* Where a node is; null: nobody has come by that number yet. */
 static bool take_peer(struct keeld *a, int node, const json_t *peer, const json_t *blob, struct plane_blob *out)
 {
@@ -202,13 +212,20 @@ static bool take_peer(struct keeld *a, int node, const json_t *peer, const json_
     if (!codec_to_blob(blob, out->bytes, sizeof out->bytes, &len))
         return false;
     out->len = (uint32_t)len;
-    free(a->peers[node].blob);
-    a->peers[node].blob = pm_alloc(len ? len : 1);
-    a->peers[node].blob_len = len;
-    memcpy(a->peers[node].blob, out->bytes, len);
     codec_int(peer, "port", 1, 65535, &port);
-    snprintf(a->peers[node].host, sizeof a->peers[node].host, "%s", host ? host : "?");
-    a->peers[node].port = (int)port;
+    struct keeld_peer *is = &a->peers[node];
+    if (was_told(is, out))
+        return true;
+    if (is->blob) {
+        struct keeld_peer *other = pm_alloc(sizeof *other);
+        *other = *is;
+        is->other = other;
+    }
+    is->blob = pm_alloc(len ? len : 1);
+    is->blob_len = len;
+    memcpy(is->blob, out->bytes, len);
+    snprintf(is->host, sizeof is->host, "%s", host ? host : "?");
+    is->port = (int)port;
     return true;
 }
 
@@ -257,6 +274,40 @@ bool keeld_config_learn(struct keeld *a, const json_t *m)
     return codec_int(m, "node", 0, settings_ids(&a->job.settings) - 1, &node) &&
            take_peer(a, (int)node, m, json_object_get(m, "blob"), &blob) && blob.len > 0 &&
            plane_meet(a->plane, (int)node, &blob) == KEEL_OK;
+}
+
+static bool is_node(const struct keeld *a, int node, const struct keeld_peer *p)
+{
+    struct plane_blob blob = {.len = (uint32_t)p->blob_len};
+    if (!p->blob)
+        return false;
+    memcpy(blob.bytes, p->blob, p->blob_len);
+    return plane_is_node(a->plane, node, &blob);
+}
+
+void keeld_config_born(struct keeld *a, int node)
+{
+    struct keeld_peer *first = &a->peers[node], *p = first;
+    while (p && !is_node(a, node, p))
+        p = p->other;
+    if (!p)
+        return;
+    struct keeld_peer is = *p;
+    is.other = NULL;
+    p->blob = NULL;
+    keeld_config_forget(first);
+    *first = is;
+}
+
+void keeld_config_forget(struct keeld_peer *p)
+{
+    free(p->blob);
+    for (struct keeld_peer *o = p->other, *next; o; o = next) {
+        next = o->other;
+        free(o->blob);
+        free(o);
+    }
+    *p = (struct keeld_peer){0};
 }
 
 /* NULL: it is not for us. */

@@ -152,7 +152,7 @@ static void keeld_free(struct keeld *a)
     dialogue_free(&a->dialogue.frames);
     bytes_free(&a->output.log_lines.held);
     for (int i = 0; a->peers && i < settings_ids(&a->job.settings); i++)
-        free(a->peers[i].blob);
+        keeld_config_forget(&a->peers[i]);
     free(a->peers);
     keeld_config_free(&a->job);
     keeld_view_free(&a->view);

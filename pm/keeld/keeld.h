@@ -90,6 +90,7 @@ struct keeld_peer { /* another node's listener */
     int port;
     uint8_t *blob; /* [blob_len] of its plane; NULL: nobody has come by that number yet */
     size_t blob_len;
+    struct keeld_peer *other; /* until the number is born: whom else we were told of by it */
 };
 
 /* The newest view. */
@@ -171,6 +172,10 @@ void keeld_config_meet(struct keeld *a, const json_t *m);
 void keeld_config_meet_of(struct keeld *a, struct pm_conn *c, const json_t *m);
 /* Where a node is that comes later. False: that cannot be used. */
 bool keeld_config_learn(struct keeld *a, const json_t *m);
+/* The view has the node now: of those that we were told of by its number this one is meant. */
+void keeld_config_born(struct keeld *a, int node);
+/* Forgets all of it. */
+void keeld_config_forget(struct keeld_peer *p);
 void keeld_config_free(struct keeld_job *job);
 void keeld_view_free(struct keeld_view *v);
 /* The job is known: open memory and transport, and say so. */

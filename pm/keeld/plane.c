@@ -84,7 +84,10 @@ static void plane_view(void *user, uint64_t epoch, const int *rank_node, const b
     if (a->state != KEELD_RUNNING)
         return;
     keeld_kind_view(a, rank_node, node_alive);
+    int born = a->view.born;
     view_take(&a->view, &a->job.settings, epoch, rank_node, node_alive);
+    for (; born < a->view.born; born++)
+        keeld_config_born(a, born);
     memcpy(a->view.loss, loss, sizeof a->view.loss);
     keeld_pmi_view(a);
     keeld_ranks_retire(a);

@@ -444,6 +444,13 @@ keel_status plane_meet(struct plane *p, int node, const struct plane_blob *blob)
     return helper_meet(p->helper, node, &b.helper);
 }
 
+bool plane_is_node(const struct plane *p, int node, const struct plane_blob *blob)
+{
+    struct blob b;
+    /* written before the view was told, and not again */
+    return blob_read(blob, &b) && page_node(p->agent.page, node)->incarnation == b.incarnation;
+}
+
 void plane_destroy(struct plane *p)
 {
     if (!p)

@@ -108,7 +108,7 @@ def test_without_keelrun_the_agents_do_it():
 
 
 def test_two_at_once_have_two_numbers():
-    """Asked of one agent, and without keelrun of two, which know nothing of each other."""
+    """Asked of one agent, with keelrun and without."""
     with Job(["-n", "2", "--nodes", "2", "sleep", "1000"]) as job:
         job.id()
         both = [start_adding(job), start_adding(job)]
@@ -120,6 +120,34 @@ def test_two_at_once_have_two_numbers():
         said = [ended(a) for a in both]
         assert sorted(int(ADDED.fullmatch(s[1]).group(1)) for s in said) == [4, 5], said
         stop(job)
+
+
+def raced(*points):
+    """Nodes 0 and 1, which know nothing of each other, are at these steps of adding a node each, under one number."""
+    fault = {"KEEL_FAULT": ",".join("%s:1:stop:node=%d" % (point, node) for node, point in enumerate(points))}
+    with Job(["-n", "3", "--nodes", "3", "sleep", "1000"], env=fault) as job:
+        job.id()
+        wait_for(lambda: len(job.events("start")) == 3, "all agents to begin")
+        agent = {e["node"]: e["pid"] for e in job.events("start")}
+        job.process.kill()
+        job.process.wait()
+        both = []
+        for node in 0, 1:
+            both.append(start_adding(job))
+            wait_for(lambda pid=agent[node]: keeltest.state_of(pid) == "T", "node %d to stand still" % node)
+        for node in 0, 1:
+            os.kill(agent[node], signal.SIGCONT)
+        said = [ended(a) for a in both]
+        assert all(s[0] == 0 and s[2] == "" for s in said), (points, said)
+        assert sorted(int(ADDED.fullmatch(s[1]).group(1)) for s in said) == [3, 4], (points, said)
+        assert [job.status()["nodes"][n]["state"] for n in range(5)] == ["running"] * 5, (points, job.status())
+        stop(job)
+        job.check_leftovers()
+
+
+def test_two_agents_add_at_once_without_keelrun():
+    for point in HELPER:
+        raced(point, "add.configured")
 
 
 def on_grid(*options):
