@@ -1,5 +1,5 @@
-/* A text that a user gave, in a line that he reads: control characters and a byte order mark, of which he would see
- * nothing or two lines, as \n, \t, \x1b, \ufeff. Pure. */
+/* A text that a user gave, in a line that he reads: control characters, marks of direction and a byte order mark, of
+ * which he would see nothing or two lines, or which his terminal would obey, as \n, \t, \x1b, \u009b, \u202e. Pure. */
 #ifndef KEEL_BASE_SHOWN_H
 #define KEEL_BASE_SHOWN_H
 

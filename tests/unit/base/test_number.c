@@ -61,6 +61,29 @@ static void test_plural_one_is_one(void **state)
     assert_string_equal(plural(-1, "rank", "ranks"), "ranks");
 }
 
+static void test_shown_text_gives_no_terminal_orders(void **state)
+{
+    char out[80];
+    (void)state;
+    assert_string_equal(shown_text("a\xc2\x80\xc2\x9b"
+                                   "2J\xc2\x9f",
+                                   out, sizeof out),
+                        "a\\u0080\\u009b2J\\u009f");
+    assert_string_equal(shown_text("\x9b"
+                                   "2J\x80\x9f",
+                                   out, sizeof out),
+                        "\\x9b2J\\x80\\x9f");
+    assert_string_equal(shown_text("\xe2\x80\xaa|\xe2\x80\xae|\xe2\x81\xa6|\xe2\x81\xa9", out, sizeof out),
+                        "\\u202a|\\u202e|\\u2066|\\u2069");
+    assert_string_equal(shown_text("\xe2\x80\x8e|\xe2\x80\x8f|\xe2\x80\xa8|\xe2\x80\xa9", out, sizeof out),
+                        "\\u200e|\\u200f|\\u2028|\\u2029");
+    /* letters whose bytes are in the same range, and what is beside these */
+    static const char plain[] =
+        "\xc2\xa0\xc3\x9f\xd0\x9b\xe2\x80\xa7\xe2\x80\xaf\xe2\x81\xa5\xe2\x81\xaa\xf0\x9f\x98\x80";
+    assert_string_equal(shown_text(plain, out, sizeof out), plain);
+    assert_string_equal(shown_text("\xe2\x80", out, sizeof out), "\xe2\\x80");
+}
+
 static void test_shown_text_is_one_line_in_which_nothing_hides(void **state)
 {
     (void)state;
@@ -84,6 +107,7 @@ int main(void)
         cmocka_unit_test(test_number_real_is_what_people_write),
         cmocka_unit_test(test_number_in_another_form_has_no_blank),
         cmocka_unit_test(test_plural_one_is_one),
+        cmocka_unit_test(test_shown_text_gives_no_terminal_orders),
         cmocka_unit_test(test_shown_text_is_one_line_in_which_nothing_hides),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
