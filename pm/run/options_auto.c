@@ -41,10 +41,18 @@ static const char *last_line(char *text)
     return before ? before + 1 : text;
 }
 
+static char *show(const char *what)
+{
+    char why[120], *text = scontrol_show(what, why, sizeof why);
+    if (!text)
+        pm_quit(2, "--grid auto: %s; --grid 4x4 says the shape", why);
+    return text;
+}
+
 /* False: it says nothing of switches, and last what it did say. */
 static bool by_switches(const struct topology_hosts *hosts, struct grid_found *f, char *last, size_t len)
 {
-    char why[300], *text = scontrol_show("topology");
+    char why[300], *text = show("topology");
     int size[2];
     enum topology_result result = topology_of_switches(hosts, text, size, f->place_of, why, sizeof why);
     if (result == TOPOLOGY_BAD)
@@ -59,7 +67,7 @@ static bool by_switches(const struct topology_hosts *hosts, struct grid_found *f
 
 static bool by_torus(const struct topology_hosts *hosts, struct grid_found *f)
 {
-    char why[300], *text = scontrol_show("config");
+    char why[300], *text = show("config");
     const char *plugin = strstr(text, "TopologyPlugin");
     size_t line = plugin ? strcspn(plugin, "\n") : 0;
     bool is_torus = plugin && memmem(plugin, line, "topology/3d_torus", strlen("topology/3d_torus"));

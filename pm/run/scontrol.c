@@ -3,6 +3,7 @@
 #include "pm/wire/bytes.h"
 #include "pm/wire/quit.h"
 #include "runtime/base/clock.h"
+#include "runtime/base/kernel.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,6 +23,8 @@ static _Noreturn void become(const char *what, int out)
 {
     char why[256];
     int null = open("/dev/null", O_RDONLY);
+    setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* no longer of the group that a terminal interrupts */
     dup2(null, STDIN_FILENO);
     dup2(out, STDOUT_FILENO);
     dup2(out, STDERR_FILENO);
@@ -30,15 +34,20 @@ static _Noreturn void become(const char *what, int out)
     _exit(127);
 }
 
-/* False: its time is over. */
-static bool read_all(int fd, struct bytes *all)
+static int left_ms(uint64_t end)
 {
-    uint64_t end = clock_now_ns() + ANSWER_MS * KEEL_NS_PER_MS;
+    uint64_t now = clock_now_ns();
+    return now < end ? (int)((end - now) / KEEL_NS_PER_MS) + 1 : 0;
+}
+
+/* False: its time is over. */
+static bool read_all(int fd, uint64_t end, struct bytes *all)
+{
     ssize_t n = 1;
     while (n > 0 && all->len < ANSWER_BYTES) {
-        uint64_t now = clock_now_ns();
         struct pollfd p = {.fd = fd, .events = POLLIN};
-        if (now >= end || poll(&p, 1, (int)((end - now) / KEEL_NS_PER_MS) + 1) == 0)
+        int left = left_ms(end);
+        if (left == 0 || poll(&p, 1, left) == 0)
             return false;
         n = read(fd, bytes_reserve(all, 4096), 4096);
         if (n < 0 && errno == EINTR)
@@ -49,10 +58,25 @@ static bool read_all(int fd, struct bytes *all)
     return true;
 }
 
-char *scontrol_show(const char *what)
+/* How it ended. late: it had not, and is killed with all that it has started. */
+static int reap(pid_t pid, uint64_t end, bool *late)
+{
+    struct pollfd p = {.fd = process_open(pid), .events = POLLIN};
+    int status = 0;
+    *late = p.fd < 0 || poll(&p, 1, left_ms(end)) <= 0;
+    if (p.fd >= 0)
+        close(p.fd);
+    kill(-pid, SIGKILL); /* not reaped yet: the group is still its own */
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    return status;
+}
+
+char *scontrol_show(const char *what, char *why, size_t size)
 {
     struct bytes all = {0};
     int pipes[2];
+    bool late;
     if (pipe2(pipes, O_CLOEXEC) < 0)
         pm_quit(1, "no pipe for scontrol: %s", strerror(errno));
     pid_t pid = fork();
@@ -60,16 +84,19 @@ char *scontrol_show(const char *what)
         pm_quit(1, "no process for scontrol: %s", strerror(errno));
     if (pid == 0)
         become(what, pipes[1]);
+    setpgid(pid, pid); /* as it does itself: whoever is first */
     close(pipes[1]);
-    bool whole = read_all(pipes[0], &all);
+    uint64_t end = clock_now_ns() + ANSWER_MS * KEEL_NS_PER_MS;
+    bool whole = read_all(pipes[0], end, &all);
     close(pipes[0]);
-    if (!whole) {
-        kill(pid, SIGKILL);
-        static const char late[] = "scontrol has not answered within 10 s";
-        bytes_append(&all, late, sizeof late - 1);
-    }
-    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-        ;
+    int status = reap(pid, end, &late);
     *bytes_reserve(&all, 1) = '\0';
-    return (char *)all.data;
+    if (!late && WIFSIGNALED(status))
+        snprintf(why, size, "scontrol show %s was ended by signal %d", what, WTERMSIG(status));
+    else if (late || !whole)
+        snprintf(why, size, "scontrol show %s has not answered within %d s", what, ANSWER_MS / 1000);
+    else
+        return (char *)all.data;
+    bytes_free(&all);
+    return NULL;
 }

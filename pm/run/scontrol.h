@@ -2,7 +2,10 @@
 #ifndef KEEL_PM_SCONTROL_H
 #define KEEL_PM_SCONTROL_H
 
-/* scontrol show WHAT: both of its outputs, for free(), at most 16 MiB. Blocks until it has ended, ten seconds at most,
- * and kills it then. It may not be there: the text says so. */
-char *scontrol_show(const char *what);
+#include <stddef.h>
+
+/* scontrol show WHAT: both of its outputs, for free(), at most 16 MiB; where it is not there, a line that says so. NULL,
+ * and why: a signal has ended it, or it has not ended within ten seconds, for which it blocks at most. Then it and what
+ * it has started are killed. */
+char *scontrol_show(const char *what, char *why, size_t size);
 #endif

@@ -583,6 +583,23 @@ def test_keelrun_grid_auto_needs_somebody_who_knows():
         assert (code, out, err.count("\n")) == (2, "", 1) and "scontrol" in err, err
 
 
+def ends_so(script, line):
+    """A scontrol that has answered in part, and then this. Nothing that it has started is left."""
+    with tempfile.TemporaryDirectory(prefix="keel-test-") as directory:
+        words, env = auto(directory, "", "127.0.1.1,127.0.1.2")
+        with open(os.path.join(directory, "scontrol"), "w") as f:
+            f.write("#!/bin/sh\necho 'SwitchName=a Level=0 Nodes=127.0.1.[1-2]'\n" + script)
+        with Job(words + ["true"], env=env) as job:
+            assert job.wait() == 2 and job.stdout() == "", job.stderr()
+            assert job.stderr().count("\n") == 1 and line in job.stderr(), job.stderr()
+
+
+def test_keelrun_grid_auto_tells_how_scontrol_ended():
+    ends_so("kill -11 $$", "scontrol show topology was ended by signal 11")
+    ends_so("sleep 1000 >/dev/null 2>&1 &\nkill -9 $$", "scontrol show topology was ended by signal 9")
+    ends_so("sleep 1000 &\nsleep 1000", "scontrol show topology has not answered within 10 s")
+
+
 def test_keelrun_grid_auto_is_of_slurm_s_switches():
     """Two leaf switches with three nodes and two: 2x3, of which the last place has no node."""
     hosts = ["127.0.1.%d" % i for i in range(1, 6)]
