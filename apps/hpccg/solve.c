@@ -126,7 +126,7 @@ void solve(const struct problem *p, int iterations, double tolerance, struct sol
         before = rho;
         rho = dot(r, r, n);
         out->residual = sqrt(rho) / length;
-        out->iterations++;
+        keel_timestep((uint64_t)++out->iterations);
     }
     out->error = largest_error(x, n);
     keel_local_free(x);
