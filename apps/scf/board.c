@@ -36,9 +36,28 @@ static size_t decision_offset(int iteration)
     return offsetof(struct part, decisions) + (size_t)(iteration % BOARD_SLOTS) * sizeof(int64_t);
 }
 
+/* A word that somebody may be writing, read and written by atomics: where the program runs several times side by side
+ * these have one order, so all replicas of a rank read the same. 0 for 0 changes nothing. */
+static keel_status word_read(const struct board *board, size_t offset, int64_t *word)
+{
+    return keel_compare_swap(board->segment, HOME, offset, 0, 0, word);
+}
+
+static keel_status word_write(const struct board *board, size_t offset, int64_t word)
+{
+    int64_t expected, old;
+    keel_status status = word_read(board, offset, &old);
+    do {
+        expected = old;
+        if (status == KEEL_OK && expected != word)
+            status = keel_compare_swap(board->segment, HOME, offset, expected, word, &old);
+    } while (status == KEEL_OK && old != expected);
+    return status;
+}
+
 static keel_status get_word(const struct board *board, int iteration, int64_t *word)
 {
-    return keel_get(board->segment, HOME, decision_offset(iteration), word, sizeof *word);
+    return word_read(board, decision_offset(iteration), word);
 }
 
 keel_status board_decision(const struct board *board, int iteration, struct decision *out)
@@ -71,11 +90,12 @@ keel_status board_decide(const struct board *board, struct decision proposal, st
 
 keel_status board_final(const struct board *board, struct decision *out)
 {
-    int64_t words[BOARD_SLOTS];
-    keel_status status = keel_get(board->segment, HOME, offsetof(struct part, decisions), words, sizeof words);
+    keel_status status = KEEL_OK;
     *out = (struct decision){0};
     for (int i = 0; i < BOARD_SLOTS && status == KEEL_OK; i++) {
-        struct decision decision = decode(words[i]);
+        int64_t word = 0;
+        status = get_word(board, i, &word);
+        struct decision decision = decode(word);
         if (decision.verdict == VERDICT_CONVERGED || decision.verdict == VERDICT_GIVEN_UP)
             *out = decision;
     }
@@ -97,34 +117,39 @@ keel_status board_get_record(const struct board *board, struct decision decision
     return keel_get(board->segment, decision.rank, record_offset(decision.iteration), out, sizeof *out);
 }
 
-keel_status board_get_tags(const struct board *board, int64_t *tags)
+static size_t tag_offset(int block)
 {
-    return keel_get(board->segment, HOME, sizeof(struct part), tags, (size_t)board->size * sizeof *tags);
+    return sizeof(struct part) + (size_t)block * sizeof(int64_t);
+}
+
+keel_status board_get_tag(const struct board *board, int block, int64_t *tag)
+{
+    return word_read(board, tag_offset(block), tag);
 }
 
 keel_status board_put_tag(const struct board *board, int block, int64_t tag)
 {
-    return keel_put(board->segment, HOME, sizeof(struct part) + (size_t)block * sizeof tag, &tag, sizeof tag);
+    return word_write(board, tag_offset(block), tag);
 }
 
 keel_status board_get_printed(const struct board *board, int64_t *lines)
 {
-    return keel_get(board->segment, HOME, offsetof(struct part, printed), lines, sizeof *lines);
+    return word_read(board, offsetof(struct part, printed), lines);
 }
 
 keel_status board_put_printed(const struct board *board, int64_t lines)
 {
-    return keel_put(board->segment, HOME, offsetof(struct part, printed), &lines, sizeof lines);
+    return word_write(board, offsetof(struct part, printed), lines);
 }
 
 keel_status board_get_closed(const struct board *board, int64_t *collectives)
 {
-    return keel_get(board->segment, HOME, offsetof(struct part, closed), collectives, sizeof *collectives);
+    return word_read(board, offsetof(struct part, closed), collectives);
 }
 
 keel_status board_put_closed(const struct board *board, int64_t collectives)
 {
-    return keel_put(board->segment, HOME, offsetof(struct part, closed), &collectives, sizeof collectives);
+    return word_write(board, offsetof(struct part, closed), collectives);
 }
 
 keel_status board_get_fingerprint(const struct board *board, uint64_t *fingerprint)

@@ -59,8 +59,7 @@ keel_status board_final(const struct board *board, struct decision *out);
 keel_status board_put_record(const struct board *board, const struct record *record);
 keel_status board_get_record(const struct board *board, struct decision decision, struct record *out);
 
-/* tags[size] */
-keel_status board_get_tags(const struct board *board, int64_t *tags);
+keel_status board_get_tag(const struct board *board, int block, int64_t *tag);
 keel_status board_put_tag(const struct board *board, int block, int64_t tag);
 
 keel_status board_get_printed(const struct board *board, int64_t *lines);
