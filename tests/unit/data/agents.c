@@ -175,6 +175,7 @@ static void open_node(int i, enum view_policy policy)
         .ranks = w.ranks,
         .rank_node = rank_node,
         .policy = policy,
+        .replicas = w.replicas,
         .copies = {.at = COPIES_AT_NEXT}, /* what the worlds below are laid out for */
         .job = 1,
         .incarnation = 100 + (uint64_t)i,
@@ -195,8 +196,10 @@ static void open_node(int i, enum view_policy policy)
 void world_open(int nodes, int spares, enum view_policy policy)
 {
     int room = w.room;
+    const struct replica_map *replicas = w.replicas;
     memset(&w, 0, sizeof w);
     w.room = room;
+    w.replicas = replicas;
     w.policy = policy;
     w.nodes = w.ranks = nodes;
     w.spares = spares;
@@ -235,6 +238,7 @@ void world_close(void)
         free(page);
     }
     w.room = 0;
+    w.replicas = NULL;
 }
 
 /* ---- going on ---- */
