@@ -14,7 +14,7 @@
 
 /* An operation that has come. */
 struct ordered {
-    struct ordered *next, *prev;
+    struct ordered *next, *prev, *beside; /* beside: in its place by its name */
     struct conn *conn;
     struct order_name name;
     bool executed;
@@ -41,8 +41,22 @@ void ordering_fini(struct ordering *o)
 
 /* ---- operations ---- */
 
+static uint64_t mix(uint64_t hash, uint64_t word)
+{
+    hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
+    return hash ^ hash >> 29;
+}
+
+static unsigned place_of(const struct order_name *name)
+{
+    return (unsigned)(mix(mix(name->origin, name->number), name->step) % ORDERED_PLACES);
+}
+
 static void link_in(struct ordered_part *p, struct ordered *w)
 {
+    unsigned place = place_of(&w->name);
+    w->beside = p->named[place];
+    p->named[place] = w;
     w->prev = NULL;
     w->next = p->waiting;
     if (w->next)
@@ -52,6 +66,10 @@ static void link_in(struct ordered_part *p, struct ordered *w)
 
 static void drop(struct ordered_part *p, struct ordered *w)
 {
+    struct ordered **link = &p->named[place_of(&w->name)];
+    while (*link != w)
+        link = &(*link)->beside;
+    *link = w->beside;
     *(w->prev ? &w->prev->next : &p->waiting) = w->next;
     if (w->next)
         w->next->prev = w->prev;
@@ -60,9 +78,9 @@ static void drop(struct ordered_part *p, struct ordered *w)
 
 static struct ordered *find(const struct ordered_part *p, const struct order_name *name)
 {
-    struct ordered *w = p->waiting;
+    struct ordered *w = p->named[place_of(name)];
     while (w && (w->name.origin != name->origin || w->name.number != name->number || w->name.step != name->step))
-        w = w->next;
+        w = w->beside;
     return w;
 }
 
@@ -84,12 +102,6 @@ static struct order_name name_of(const struct agent *a, const struct wire *w, co
 {
     uint64_t rank = (uint64_t)replica_of(a->ordering.map, wire_life(w).rank).rank;
     return (struct order_name){.origin = rank << 32 | id->lane, .number = id->number, .step = id->step};
-}
-
-static uint64_t mix(uint64_t hash, uint64_t word)
-{
-    hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
-    return hash ^ hash >> 29;
 }
 
 static uint64_t mix_bytes(uint64_t hash, const uint8_t *at, size_t len)

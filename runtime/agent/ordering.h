@@ -19,6 +19,8 @@
 struct agent;
 struct conn;
 
+enum { ORDERED_PLACES = 256 };
+
 struct ordering {
     const struct replica_map *map; /* NULL: the program runs once, or no rank begins here */
     int rank, set;                 /* the first of the ranks that begin here */
@@ -28,9 +30,10 @@ struct ordering {
         struct agent *agent;
         unsigned class;
         struct order order;
-        bool in;                 /* it is one of the chain */
-        int before, behind;      /* the nodes next to it in the chain, -1: it is the first, the last */
-        struct ordered *waiting; /* operations that have come and are not answered */
+        bool in;                               /* it is one of the chain */
+        int before, behind;                    /* the nodes next to it in the chain, -1: it is the first, the last */
+        struct ordered *waiting;               /* operations that have come and are not answered, */
+        struct ordered *named[ORDERED_PLACES]; /* and by their names */
     } part[CLASSES];
     struct order_late *late, **late_tail; /* what other sets have said while nothing is executed */
 };
