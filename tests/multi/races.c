@@ -1,7 +1,7 @@
 /* A program in which ranks race for the same words: what it is told and what is in memory depends on who comes first.
  * Sets of replicas must have the same at each barrier all the same, which their comparison says; that nothing is lost
  * or counted twice is looked at here. KEEL_TEST_ROUNDS: how many rounds; KEEL_TEST_LOG: a file, to which each rank of
- * each set adds a byte a round, so that a test knows how far they are. */
+ * each set adds a byte a round, so that a test knows how far they are; KEEL_TEST_SHADOWS: parts have a second copy. */
 #include <fcntl.h>
 #include <math.h>
 #include <stdbool.h>
@@ -205,8 +205,9 @@ int main(void)
     rank = keel_rank();
     size = keel_size();
     state = (uint64_t)rank + 1;
-    OK(keel_segment_alloc(PART, KEEL_REDUNDANCY_NONE, &segment));
-    OK(keel_segment_alloc(8 * LONG, KEEL_REDUNDANCY_NONE, &field));
+    keel_redundancy copies = getenv("KEEL_TEST_SHADOWS") ? KEEL_REDUNDANCY_SHADOW : KEEL_REDUNDANCY_NONE;
+    OK(keel_segment_alloc(PART, copies, &segment));
+    OK(keel_segment_alloc(8 * LONG, copies, &field));
     OK(keel_mutexes_create(2, &m));
     OK(keel_taskpool_create(TASKS, &pool));
     for (int round = 0; round < rounds; round++) {

@@ -84,6 +84,15 @@ def test_two_leaders_die_one_after_the_other():
             job.check(fault, retired=2)
 
 
+def test_sets_whose_parts_have_shadows():
+    """On nodes of other sets, one of which dies: their copies are made anew meanwhile."""
+    rng = random.Random(SEED)
+    for node in (None, 0, 2, 4):
+        fault = "order.executed:%d:kill:node=%d" % (rng.randrange(1, 300), node) if node is not None else ""
+        with Race(3, rounds=6, env={"KEEL_FAULT": fault, "KEEL_TEST_SHADOWS": "1"}) as job:
+            job.check(fault, retired=int(node is not None))
+
+
 def kill(pid, sig=signal.SIGKILL):
     try:
         os.kill(pid, sig)
