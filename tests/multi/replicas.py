@@ -25,7 +25,7 @@ LANDS = {1: r"keel_put to rank 1, segment 1, has put at 0, 8 bytes",
          7: r"keel_put_strided to rank 1, segment 1, has put at 1088, 16 bytes",
          9: r"keel_put_vector to rank 1, segment 1, has put at 1480, 8 bytes"}
 FINE = "all is as with one set\n"
-LOOKING = ("hash",)
+LOOKING = ("hash", "all")
 
 
 def job(*args, ranks=2, replicas=2, program=(PROGRAM,), env=None):

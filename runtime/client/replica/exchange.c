@@ -161,9 +161,8 @@ static keel_status meet(enum replica_call call, struct replica_last *last)
     struct check_sum sums[REPLICAS_MAX] = {{0, 0}};
     bool there[REPLICAS_MAX] = {false}, any = false;
     size_t wrong[REPLICAS_MAX] = {0};
-    keel_status status = replica_inspect(&wrong[replica.set]);
-    if (status != KEEL_OK)
-        return status;
+    keel_status status = KEEL_OK, inspected = replica_inspect(&wrong[replica.set]);
+    bool votes = replica.check == CHECK_ALL && replica_has_put();
     replica.exchanges++;
     FAULT_POINT("replica.meeting");
     say(call, wrong[replica.set], &status);
@@ -181,10 +180,12 @@ static keel_status meet(enum replica_call call, struct replica_last *last)
         check_was_equal(&replica.ops);
     else
         status = replica_differ(&o, sums, there, last);
+    if (o.verdict == CHECK_EQUAL && votes)
+        status = replica_inspect_all_sets(wrong, there, &any);
     if (any && status == KEEL_OK)
         status = replica_mend_memory(wrong, there);
     replica_inspected();
-    return status;
+    return status == KEEL_OK ? inspected : status;
 }
 
 static keel_status meet_now(enum replica_call call, struct replica_last *last)

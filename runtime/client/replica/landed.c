@@ -18,8 +18,14 @@
 #include "runtime/wire/digest.h"
 #include "runtime/wire/shape.h"
 
-enum { INSPECTED = 1024, SENT_MAX = 16 * 1024, ASKED = 1024, LINE = 512, FOLLOWS = 64 };
+enum { INSPECTED = 1024, SENT_MAX = 16 * 1024, ASKED = 1024, LINE = 512, FOLLOWS = 64, KEPT_MAX = 16 << 20 };
 
+/* The bytes of the ranges, with --check all. */
+static struct {
+    uint8_t *bytes;
+    size_t n, room;
+} kept;
+static bool has_put; /* since the last exchange: the same in all replicas, also where a put came to nothing */
 static struct sent sent, coming; /* coming: of the call under way, which may yet be refused */
 
 bool replica_inspects(void)
@@ -29,7 +35,7 @@ bool replica_inspects(void)
 
 bool replica_inspects_soon(void)
 {
-    return sent.n >= SENT_MAX;
+    return sent.n >= SENT_MAX || kept.n >= KEPT_MAX;
 }
 
 /* ---- what is put ---- */
@@ -37,6 +43,21 @@ bool replica_inspects_soon(void)
 static bool is_inspected(int target, const keel_segment *segment)
 {
     return segment && segment->number && target >= 0 && target < replica.size && target != replica.rank;
+}
+
+static bool keep(const uint8_t *bytes, size_t len)
+{
+    if (kept.room - kept.n < len) {
+        size_t wider = 2 * kept.room + len;
+        uint8_t *memory = realloc(kept.bytes, wider);
+        if (!memory)
+            return false;
+        kept.bytes = memory;
+        kept.room = wider;
+    }
+    memcpy(kept.bytes + kept.n, bytes, len);
+    kept.n += len;
+    return true;
 }
 
 /* Bytes that lie together. *sum: the hash of all before them, and with them. */
@@ -47,8 +68,9 @@ static bool add(const struct sent_range *where, const uint8_t *bytes, size_t len
         r.place += at;
         r.len = (uint32_t)(len - at < INSPECT_MAX ? len - at : INSPECT_MAX);
         r.hash = digest(bytes + at, r.len, 0);
+        r.at = kept.n;
         *sum = len <= INSPECT_MAX && *sum == 0 ? r.hash : digest(&r.hash, sizeof r.hash, *sum);
-        if (known && !sent_add(&coming, &r))
+        if (known && ((replica.check == CHECK_ALL && !keep(bytes + at, r.len)) || !sent_add(&coming, &r)))
             return false;
     }
     return true;
@@ -66,6 +88,7 @@ static struct sent_range range_of(enum replica_call call, int target, const keel
 keel_status replica_went(keel_status status)
 {
     bool good = true;
+    has_put = true;
     for (size_t i = 0; i < coming.n && status == KEEL_OK && good; i++)
         good = sent_add(&sent, &coming.range[i]);
     if (!good)
@@ -180,14 +203,38 @@ keel_status replica_inspect(size_t *wrong)
         return status;
     }
     sent_settle(&sent);
-    status = inspect_all();
-    *wrong = sent.n;
+    if (replica.check == CHECK_HASH)
+        status = inspect_all();
+    *wrong = replica.check == CHECK_HASH ? sent.n : 0;
     return status;
+}
+
+keel_status replica_inspect_all_sets(size_t *wrong, const bool *there, bool *any)
+{
+    bool suspect;
+    keel_status inspected = KEEL_OK, status = replica_vote(&sent, kept.bytes, there, &suspect);
+    if (status != KEEL_OK)
+        return status;
+    if (suspect)
+        inspected = inspect_all();
+    wrong[replica.set] = suspect ? sent.n : 0;
+    status = replica_share_wrong(wrong, there);
+    for (int s = 0; s < replica.sets; s++)
+        *any = *any || (there[s] && wrong[s]);
+    return status == KEEL_OK ? inspected : status;
+}
+
+bool replica_has_put(void)
+{
+    return has_put;
 }
 
 void replica_inspected(void)
 {
+    has_put = false;
     sent_forget(&sent);
+    if (coming.n == 0) /* else what is about to be put has its bytes there */
+        kept.n = 0;
 }
 
 /* ---- what does not ---- */

@@ -6,6 +6,7 @@
  *   exchange.c    replicas of a rank compare what they did (check.h), wherever a program relies on what it sent
  *   mismatch.c    what comes of a difference: told, or the majority's bytes are written over it
  *   landed.c      whether what was put lies where it was put (--check hash, all)
+ *   vote.c        whether it lies so in all sets (--check all)
  *   came.c        what messages and collectives have brought (likewise)
  *   answer.c      what only one of them may decide: the leading one, and the others hear it
  *
@@ -107,6 +108,8 @@ enum replica_tag {
     REPLICA_BYTES,
     REPLICA_LINE,
     REPLICA_MEND,
+    REPLICA_PARTS,
+    REPLICA_VOTE,
     REPLICA_ANSWER
 };
 
@@ -137,6 +140,7 @@ keel_status replica_did_pieces(enum replica_call call, int target, const keel_se
                                const keel_piece *pieces, size_t n);
 keel_status replica_did_shape(enum replica_call call, int target, const keel_segment *segment, uint64_t place,
                               const void *src, const keel_strided *how);
+bool replica_has_put(void); /* since the last exchange */
 /* replica_after of that put: it is looked at if it went. */
 keel_status replica_went(keel_status status);
 /* What is put there is not what will lie there: something is added or exchanged. */
@@ -144,10 +148,26 @@ void replica_changes(int target, const keel_segment *segment, uint64_t place, ui
 /* The three steps of an exchange; the lock is held. What was put is complete, and looked at: *wrong ranges do not lie
  * there. blocks   until then. */
 keel_status replica_inspect(size_t *wrong);
+/* With --check all, if this rank has put something: what all vote, then as above. any: ranges do not lie where they
+ * were put. */
+keel_status replica_inspect_all_sets(size_t *wrong, const bool *there, bool *any);
 /* wrong [sets]: what all that are `there` have found. They get the bytes of a set in which they are right, or it is told
  * as --on-mismatch says. blocks   until all have. */
 keel_status replica_mend_memory(const size_t *wrong, const bool *there);
 void replica_inspected(void);
+
+/* ---- vote.c ---- */
+
+struct sent;
+/* A segment was allocated; the segment of that number is about to be freed. blocks   the first, until the replicas have
+ * allocated it, too. */
+keel_status replica_describes(const keel_segment *segment);
+void replica_detaches(uint64_t number);
+/* Compares what was put with what lies in all other sets; suspect: the votes say that this
+ * one is wrong. */
+keel_status replica_vote(const struct sent *sent, const uint8_t *bytes, const bool *there, bool *suspect);
+/* wrong [sets]: one's own is known, and of all that are there afterwards. */
+keel_status replica_share_wrong(size_t *wrong, const bool *there);
 
 /* ---- came.c ---- */
 

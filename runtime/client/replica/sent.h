@@ -16,6 +16,7 @@ struct sent_range {
     uint64_t place;   /* bytes from the start of the part */
     uint64_t hash;    /* of the bytes */
     uint64_t number;  /* of the operation, since the start */
+    uint64_t at;      /* where the caller keeps the bytes, if it does */
     uint32_t len;
     int32_t target; /* rank, as the program sees it */
     uint32_t call;

@@ -34,9 +34,10 @@ static keel_status allocate(keel_group *group, const size_t *bytes, int n, keel_
     keel_status status = replica_meet(call);
     if (status == KEEL_OK)
         status = replica_after(BELOW->segment_alloc_group(group, bytes, redundancy, out));
-    if (status == KEEL_OK && out)
-        replica_counts(*out);
-    return status;
+    if (status != KEEL_OK || !out)
+        return status;
+    replica_counts(*out);
+    return replica_describes(*out);
 }
 
 keel_status replica_segment_alloc(size_t bytes_per_rank, keel_redundancy redundancy, keel_segment **out)
@@ -68,8 +69,10 @@ keel_status replica_segment_free(keel_segment *segment)
     keel_status status = replica_fence_all();
     if (status == KEEL_OK)
         status = replica_after(BELOW->segment_free(segment));
-    if (status == KEEL_OK && number)
+    if (status == KEEL_OK && number) {
+        replica_detaches(number);
         replica.segment[number] = NULL;
+    }
     return status;
 }
 
