@@ -4,7 +4,8 @@
  * 3 message, 4 allreduce, 5 data of a signal, 6 accumulate, 7 strided put, 8 one of many puts, 9 vector put, 10 an
  * allgather. KEEL_TEST_FLIGHT likewise: it flips it in what goes into a socket. KEEL_TEST_TARGET: the process to which it
  * was sent flips it where it lies, before the sender goes on. KEEL_TEST_DIE and KEEL_TEST_STOP likewise: that process is killed, or stopped, there; KEEL_TEST_FENCE, KEEL_TEST_END, KEEL_TEST_EXIT:
- * it makes a fence that the others do not make, or ends by keel_finalize, or without it. */
+ * it makes a fence that the others do not make, or ends by keel_finalize, or without it. KEEL_TEST_COST=FOLDER: what a
+ * put and its fence cost, before all else. */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -14,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <keel/keel.h>
@@ -27,11 +29,19 @@
     } while (0)
 #define OK(x) CHECK((x) == KEEL_OK)
 
-enum { WORDS = 512, MANY = 5000, SIGNAL_AT = 8 * (WORDS - 1), COUNTER_AT = 8 * (WORDS - 2), SUM_AT = 8 * (WORDS - 3) };
+enum {
+    COST_BYTES = 16 * 1024,
+    WORDS = 512,
+    MANY = 5000,
+    SIGNAL_AT = 8 * (WORDS - 1),
+    COUNTER_AT = 8 * (WORDS - 2),
+    SUM_AT = 8 * (WORDS - 3)
+};
 
 static int rank, size, right;
 static keel_segment *segment;
-static int64_t in_flight; /* what to flip a bit of when it is sent; 0: nothing */
+static size_t went_messages, went_bytes; /* into sockets */
+static int64_t in_flight;                /* what to flip a bit of when it is sent; 0: nothing */
 
 /* With the bit flipped in bytes of its own, if they are in there; NULL: they are not. */
 static void *flipped(const void *bytes, size_t len)
@@ -55,6 +65,8 @@ __attribute__((visibility("default"))) ssize_t send(int fd, const void *bytes, s
     if (!next)
         *(void **)&next = dlsym(RTLD_NEXT, "send");
     const void *other = flipped(bytes, len);
+    went_messages++;
+    went_bytes += len;
     return next(fd, other ? other : bytes, len, flags);
 }
 
@@ -65,6 +77,9 @@ __attribute__((visibility("default"))) ssize_t sendmsg(int fd, const struct msgh
     struct msghdr other = *msg;
     if (!next)
         *(void **)&next = dlsym(RTLD_NEXT, "sendmsg");
+    went_messages++;
+    for (size_t i = 0; i < msg->msg_iovlen; i++)
+        went_bytes += msg->msg_iov[i].iov_len;
     for (size_t i = 0; in_flight && i < msg->msg_iovlen && msg->msg_iovlen <= 8; i++) {
         void *bytes = flipped(msg->msg_iov[i].iov_base, msg->msg_iov[i].iov_len);
         if (bytes) {
@@ -305,6 +320,36 @@ static void test_questions(void)
     CHECK(keel_segment_bytes(segment, right) == 8 * WORDS && keel_segment_bytes(segment, size) == 0);
 }
 
+/* What a put and its fence cost: into a file of each process, as they are not the same in each set. */
+static void test_cost(const char *folder)
+{
+    enum { ROUNDS = 200 };
+    static uint8_t bytes[COST_BYTES];
+    char file[300];
+    double best = 1e9;
+    for (int i = 0; i < ROUNDS; i++) {
+        struct timespec begin, end;
+        if (i == ROUNDS / 2)
+            went_messages = went_bytes = 0;
+        clock_gettime(CLOCK_MONOTONIC, &begin);
+        bytes[i] = (uint8_t)i;
+        if (rank == 0)
+            OK(keel_put(segment, right, 0, bytes, sizeof bytes));
+        OK(keel_fence(right));
+        clock_gettime(CLOCK_MONOTONIC, &end);
+        double us = (double)(end.tv_sec - begin.tv_sec) * 1e6 + (double)(end.tv_nsec - begin.tv_nsec) / 1e3;
+        best = us < best ? us : best;
+    }
+    size_t messages = went_messages, all = went_bytes;
+    OK(keel_barrier());
+    if (rank != 0)
+        return;
+    snprintf(file, sizeof file, "%s/cost-%d", folder, (int)getpid());
+    FILE *f = fopen(file, "w");
+    CHECK(f && fprintf(f, "%g %g %g\n", (double)messages / (ROUNDS / 2.0), (double)all / (ROUNDS / 2.0), best) > 0 &&
+          fclose(f) == 0);
+}
+
 int main(void)
 {
     OK(keel_init());
@@ -312,6 +357,13 @@ int main(void)
     size = keel_size();
     right = (rank + 1) % size;
     OK(keel_segment_alloc(8 * WORDS, KEEL_REDUNDANCY_NONE, &segment));
+    if (getenv("KEEL_TEST_COST")) {
+        keel_segment *s = segment;
+        OK(keel_segment_alloc(COST_BYTES, KEEL_REDUNDANCY_NONE, &segment));
+        test_cost(getenv("KEEL_TEST_COST"));
+        OK(keel_segment_free(segment));
+        segment = s;
+    }
     test_questions();
     test_puts();
     test_many();

@@ -108,6 +108,30 @@ def test_what_was_flipped_later_is_told():
         assert code == 0 and "otherwise" not in err and "ended with exit code 3" in err, (code, err)
 
 
+def cost(check, replicas):
+    """Messages and bytes that the replicas of rank 0 send for a put of 16 KiB to another node, and the best time."""
+    with tempfile.TemporaryDirectory() as folder:
+        code, _, err = job("--check", check, *nodes(replicas), replicas=replicas, env={"KEEL_TEST_COST": folder})
+        assert code == 0 and err == "", (check, replicas, code, err)
+        said = [[float(x) for x in open(os.path.join(folder, f), encoding="ascii").read().split()]
+                for f in os.listdir(folder)]
+        assert len(said) == replicas, (check, said)
+        return sum(s[0] for s in said), sum(s[1] for s in said), max(s[2] for s in said)
+
+
+def test_cost():
+    """Bytes: r puts, but with all r for each of them. Messages: an exchange is one to each other replica."""
+    put = 16 * 1024
+    for replicas in (2, 3):
+        r, others = replicas, replicas - 1
+        for check, most_puts, most in (("none", r, 2 * r), ("fence", r, r * (1 + others) + r),
+                                       ("hash", r, r * (2 + others) + r), ("all", r * r, r * (r + 3 * others) + r)):
+            messages, count, best = cost(check, replicas)
+            print(f"        {check} r={r}: {messages:.2f} messages, {count:.0f} bytes, {best:.0f} us")
+            assert most_puts * put < count < most_puts * put + 2000 * r, (check, r, count)
+            assert messages <= most, (check, r, messages)
+
+
 def test_two_find_the_first_that_differs():
     for step, where in WHERE.items():
         code, _, err = spoilt("KEEL_TEST_FLIP", 0, step)
@@ -150,6 +174,10 @@ def test_a_set_without_a_member_ends():
             code, out, err = spoilt("KEEL_TEST_DIE", 1, step, replicas=replicas)
             assert (code, out) == (0, FINE), (step, code, out, err)
             assert re.search(r"set \d has lost rank 1 \(.*SIGKILL.*\) and is retired", err), (step, err)
+    for check in LOOKING:
+        for step in WHERE:
+            code, out, err = spoilt("KEEL_TEST_DIE", 1, step, "--check", check, *nodes(3), replicas=3)
+            assert (code, out) == (0, FINE) and err.count("is retired") == 1, (check, step, code, out, err)
 
 
 def test_one_that_stands_still_is_waited_for_and_named():
