@@ -147,7 +147,7 @@ static const struct option_row rows[] = {
      "in "
      "different racks, too (default: the first nodes run the first set)",
      TEXT(replicas.map)},
-    {"check", 0, "WHEN", 3, "how replicas of a rank compare what they did: fence (the default), hash, all, none",
+    {"check", 0, "WAY", 3, "how replicas of a rank compare what they did: fence (the default), hash, all, none",
      CHOICE(o.job.check, "none", "fence", "hash", "all"), GIVEN(replicas.check_given)},
     {"on-mismatch", 0, "MODE", 3,
      "if they differ and nobody can say which is right: stop the job (the default), report it, keep on without a line",

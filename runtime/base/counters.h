@@ -54,7 +54,7 @@ enum counter_owner { COUNTER_RANK, COUNTER_AGENT, COUNTER_BOTH };
     C(retries, COUNT, RANK, "answers of an agent that it is not the right one now")                                    \
     C(doubts, COUNT, RANK, "operations given up that may still take effect")                                           \
     C(messages, COUNT, RANK, "messages of the program's own to other ranks (keel_message_send)")                       \
-    C(inspected, COUNT, RANK, "ranges that agents looked at after replicas had put them")        \
+    C(inspected, COUNT, RANK, "ranges that agents looked at after replicas had put them")                              \
     C(connections, COUNT, BOTH, "connections made, each time that one was")                                            \
     C(forwards, COUNT, AGENT, "results passed on to a further copy")                                                   \
     C(filled_bytes, BYTES, AGENT, "bytes that arrived here to fill a new copy")                                        \

@@ -84,6 +84,20 @@ def test_what_was_flipped_later_is_written_over():
                     assert len(re.findall(said, err)) == 1, (check, name, step, replicas, err)
 
 
+def test_a_question_that_was_flipped_is_outvoted():
+    for replicas in (2, 3):
+        with tempfile.TemporaryDirectory() as folder:
+            env = {"KEEL_TEST_FLIGHT": f"0 1 {folder}/claim", "KEEL_TEST_SECOND": "1"}
+            assert job("--check", "all", *nodes(replicas), replicas=replicas, env=env) == (0, FINE, ""), replicas
+            assert os.listdir(folder) == ["claim"]
+
+
+def test_accumulates_are_not_inspected():
+    for check in LOOKING:
+        code, _, err = spoilt("KEEL_TEST_FLIGHT", 0, 6, "--check", check, *nodes(2))
+        assert code == 0 and "otherwise" not in err and "ended with exit code 3" in err, (check, code, err)
+
+
 def test_what_comes_is_compared():
     """Messages and what collectives bring, where a bit was flipped on the way."""
     brought = {3: "what keel_message_receive has brought from rank 0, tag 7, 8 bytes",

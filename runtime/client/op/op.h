@@ -105,15 +105,15 @@ struct op {
     struct packed *packed; /* many pieces in one message (packed.h), the operation's own; NULL: none */
     const uint8_t *src;
     uint8_t *dst;
-    uint32_t what;        /* element type of an accumulate (keel_type), or atomic operation (arith.h) */
-    uint8_t word;         /* bytes of the word of an atomic */
-    int64_t a, b, result; /* an accumulate's scale is in a, b */
-    uint64_t flying;      /* 1 + the bit that is to be wrong in what is sent, once; 0: none */
-    bool strong;          /* a get of which nothing is taken back */
+    uint32_t what;           /* element type of an accumulate (keel_type), or atomic operation (arith.h) */
+    uint8_t word;            /* bytes of the word of an atomic */
+    int64_t a, b, result;    /* an accumulate's scale is in a, b */
+    uint64_t flying;         /* 1 + the bit that is to be wrong in what is sent, once; 0: none */
+    bool strong;             /* a get of which nothing is taken back */
     bool inspects, compares; /* a get of hashes, or of comparisons with bytes that it brings (inspect.h) */
-    bool always_through;  /* through the primary also when the copies are equal */
-    bool patient;         /* waits for memory, and for a node that does not answer, until that is declared dead. With
-                             replicas all that counts once does: one of them must not give up what others do */
+    bool always_through;     /* through the primary also when the copies are equal */
+    bool patient;            /* waits for memory, and for a node that does not answer, until that is declared dead. With
+                                replicas all that counts once does: one of them must not give up what others do */
     struct op_task of_task;
     struct lane_op name; /* of what counts once, outside tasks */
     /* the plan, for one route */

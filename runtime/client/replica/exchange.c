@@ -219,3 +219,10 @@ keel_status replica_meet_before(enum replica_call call, int target, const keel_s
     *bytes = last.bytes;
     return status;
 }
+
+/* Three replicas remember no more operations than they can write over, and nobody more than it looks at at once. */
+keel_status replica_room(enum replica_call call)
+{
+    bool full = replica.sets == REPLICAS_MAX && replica.ops.now.count - replica.ops.equal.count >= REPLICA_RING - 1;
+    return full || replica_inspects_soon() ? replica_meet(call) : KEEL_OK;
+}

@@ -90,6 +90,8 @@ keel_status replica_meet(enum replica_call call);
  * notes the operation: there is no majority, and the next exchange tells. */
 keel_status replica_meet_before(enum replica_call call, int target, const keel_segment *segment, uint64_t place,
                                 const void **bytes, size_t len);
+/* Before an operation is told of: an exchange, where no more are remembered. */
+keel_status replica_room(enum replica_call call);
 /* What a call below came to. Where a member of the set has died the set is retired: this process waits for its end,
  * and the call does not return. */
 keel_status replica_after(keel_status status);

@@ -1,4 +1,4 @@
-/* Puts, gets, accumulates, atomics, signals, fences, handles. Gets send nothing and are not compared. What cannot be
+/* Puts, gets, accumulates, fences, handles. Gets send nothing and are not compared. What cannot be
  * written over is compared before it is sent where there is a majority (replica_meet_before). */
 #include <stdlib.h>
 #include <string.h>
@@ -57,13 +57,6 @@ static uint64_t strided_reach(const keel_strided *how)
     return how && shape_init(&shape, how->levels, how->count, how->global_stride, how->local_stride)
                ? shape.extent[SHAPE_GLOBAL]
                : 0;
-}
-
-/* Three replicas remember no more operations than they can write over, and nobody more than it looks at at once. */
-static keel_status room_for_one(enum replica_call call)
-{
-    bool full = replica.sets == REPLICAS_MAX && replica.ops.now.count - replica.ops.equal.count >= REPLICA_RING - 1;
-    return full || replica_inspects_soon() ? replica_meet(call) : KEEL_OK;
 }
 
 static uint64_t numbers(const void *scale, keel_type type)
@@ -131,42 +124,42 @@ static keel_status shape_may_go(enum replica_call call)
 
 keel_status replica_put(keel_segment *segment, int rank, size_t offset, const void *src, size_t len)
 {
-    PUTS(room_for_one(CALL_put), replica_did_put(CALL_put, rank, segment, offset, src, len), KEEL_OK,
+    PUTS(replica_room(CALL_put), replica_did_put(CALL_put, rank, segment, offset, src, len), KEEL_OK,
          BELOW->put(segment, replica_native_of(rank), offset, src, len));
 }
 
 keel_status replica_put_nb(keel_segment *segment, int rank, size_t offset, const void *src, size_t len,
                            keel_handle *handle)
 {
-    PUTS(room_for_one(CALL_put_nb), replica_did_put(CALL_put_nb, rank, segment, offset, src, len), KEEL_OK,
+    PUTS(replica_room(CALL_put_nb), replica_did_put(CALL_put_nb, rank, segment, offset, src, len), KEEL_OK,
          BELOW->put_nb(segment, replica_native_of(rank), offset, src, len, handle));
 }
 
 keel_status replica_put_strided(keel_segment *segment, int rank, size_t offset, const void *src,
                                 const keel_strided *shape)
 {
-    PUTS(room_for_one(CALL_put_strided), did_strided(CALL_put_strided, rank, segment, offset, src, shape),
+    PUTS(replica_room(CALL_put_strided), did_strided(CALL_put_strided, rank, segment, offset, src, shape),
          shape_may_go(CALL_put_strided), BELOW->put_strided(segment, replica_native_of(rank), offset, src, shape));
 }
 
 keel_status replica_put_strided_nb(keel_segment *segment, int rank, size_t offset, const void *src,
                                    const keel_strided *shape, keel_handle *handle)
 {
-    PUTS(room_for_one(CALL_put_strided_nb), did_strided(CALL_put_strided_nb, rank, segment, offset, src, shape),
+    PUTS(replica_room(CALL_put_strided_nb), did_strided(CALL_put_strided_nb, rank, segment, offset, src, shape),
          shape_may_go(CALL_put_strided_nb),
          BELOW->put_strided_nb(segment, replica_native_of(rank), offset, src, shape, handle));
 }
 
 keel_status replica_put_vector(keel_segment *segment, int rank, const keel_piece *pieces, size_t n)
 {
-    PUTS(room_for_one(CALL_put_vector), did_vector(CALL_put_vector, rank, segment, pieces, n),
+    PUTS(replica_room(CALL_put_vector), did_vector(CALL_put_vector, rank, segment, pieces, n),
          shape_may_go(CALL_put_vector), BELOW->put_vector(segment, replica_native_of(rank), pieces, n));
 }
 
 keel_status replica_put_vector_nb(keel_segment *segment, int rank, const keel_piece *pieces, size_t n,
                                   keel_handle *handle)
 {
-    PUTS(room_for_one(CALL_put_vector_nb), did_vector(CALL_put_vector_nb, rank, segment, pieces, n),
+    PUTS(replica_room(CALL_put_vector_nb), did_vector(CALL_put_vector_nb, rank, segment, pieces, n),
          shape_may_go(CALL_put_vector_nb), BELOW->put_vector_nb(segment, replica_native_of(rank), pieces, n, handle));
 }
 
@@ -287,126 +280,6 @@ keel_status replica_acc_vector_nb(keel_segment *segment, int rank, keel_type typ
     return status != KEEL_OK
                ? status
                : replica_after(BELOW->acc_vector_nb(segment, replica_native_of(rank), type, scale, pieces, n, handle));
-}
-
-/* ---- atomics and signals ---- */
-
-/* What an atomic found is the same in all sets, and replicas compare it like anything else that they did. Where it
- * differs nothing can be mended. */
-static keel_status found(enum replica_call call, int rank, keel_segment *segment, size_t offset, const void *old,
-                         size_t len, keel_status status)
-{
-    if (status == KEEL_OK)
-        replica_did_bytes(call, rank, segment, offset, old, len);
-    return replica_after(status);
-}
-
-/* Numbers that come as values, so that what is sent is the majority's. */
-static keel_status values_may_go(enum replica_call call, int rank, keel_segment *segment, size_t offset, int64_t *v,
-                                 size_t n)
-{
-    const void *bytes = v;
-    keel_status status = replica_meet_before(call, rank, segment, offset, &bytes, n * sizeof *v);
-    if (bytes != v)
-        memcpy(v, bytes, n * sizeof *v);
-    replica_changes(rank, segment, offset, sizeof *v);
-    return status;
-}
-
-/* Agents execute them in the same order in each set (agent/ordering.h). */
-keel_status replica_add(keel_segment *segment, int rank, size_t offset, int64_t add, int64_t *old)
-{
-    return replica_after(BELOW->fetch_add(segment, replica_native_of(rank), offset, add, old));
-}
-
-keel_status replica_fetch_add(keel_segment *segment, int rank, size_t offset, int64_t add, int64_t *old)
-{
-    int64_t before = 0;
-    keel_status status = values_may_go(CALL_fetch_add, rank, segment, offset, &add, 1);
-    if (status != KEEL_OK)
-        return status;
-    status = BELOW->fetch_add(segment, replica_native_of(rank), offset, add, &before);
-    if (old)
-        *old = before;
-    return found(CALL_fetch_add, rank, segment, offset, &before, sizeof before, status);
-}
-
-keel_status replica_compare_swap(keel_segment *segment, int rank, size_t offset, int64_t expected, int64_t desired,
-                                 int64_t *old)
-{
-    int64_t v[] = {expected, desired}, before = 0;
-    keel_status status = values_may_go(CALL_compare_swap, rank, segment, offset, v, 2);
-    if (status != KEEL_OK)
-        return status;
-    status = BELOW->compare_swap(segment, replica_native_of(rank), offset, v[0], v[1], &before);
-    if (old)
-        *old = before;
-    return found(CALL_compare_swap, rank, segment, offset, &before, sizeof before, status);
-}
-
-keel_status replica_rmw(keel_segment *segment, int rank, size_t offset, keel_type type, keel_rmw_op op,
-                        const void *operand, const void *expected, void *old)
-{
-    int64_t before = 0;
-    size_t size = arith_size(type) <= sizeof before ? arith_size(type) : 0;
-    uint64_t how = digest(&op, sizeof op, (uint64_t)type);
-    if (replica.check != CHECK_NONE && size && op == KEEL_RMW_COMPARE_SWAP && expected)
-        how = digest(expected, size, how);
-    replica_did(CALL_rmw, rank, segment, offset, 0, how);
-    keel_status status = replica_meet_before(CALL_rmw, rank, segment, offset, &operand, size);
-    if (status != KEEL_OK)
-        return status;
-    replica_changes(rank, segment, offset, size);
-    status = BELOW->rmw(segment, replica_native_of(rank), offset, type, op, operand, expected, &before);
-    if (old && status == KEEL_OK)
-        memcpy(old, &before, size);
-    return found(CALL_rmw, rank, segment, offset, &before, old ? size : 0, status);
-}
-
-keel_status replica_signal(keel_segment *segment, int rank, size_t word, int64_t add)
-{
-    const void *bytes = &add;
-    replica_did_bytes(CALL_signal, rank, segment, word, bytes, sizeof add);
-    keel_status status = replica_meet(CALL_signal);
-    replica_changes(rank, segment, word, sizeof add);
-    return status != KEEL_OK ? status : replica_after(BELOW->signal(segment, replica_native_of(rank), word, add));
-}
-
-/* The data go first, so that they can be written over; the signal tells of them when they are right. */
-keel_status replica_put_signal(keel_segment *segment, int rank, size_t offset, const void *src, size_t len, size_t word,
-                               int64_t add)
-{
-    int to = replica_native_of(rank);
-    size_t room = BELOW->segment_bytes(segment, to);
-    if (replica.check == CHECK_NONE || word % sizeof add || word > room || room - word < sizeof add)
-        return replica_after(BELOW->put_signal(segment, to, offset, src, len, word, add)); /* or it is refused */
-    keel_status status = room_for_one(CALL_put_signal);
-    if (status == KEEL_OK)
-        status = replica_did_put(CALL_put_signal, rank, segment, offset, src, len);
-    status = replica_went(status == KEEL_OK ? BELOW->put(segment, to, offset, src, len) : status);
-    return status != KEEL_OK ? status : replica_signal(segment, rank, word, add);
-}
-
-/* The leading replica says what it found; the others wait until theirs has come as far. */
-keel_status replica_wait_until(keel_segment *segment, size_t word, keel_compare how, int64_t value, int from,
-                               int64_t *got)
-{
-    struct replica_answer a;
-    int64_t v = 0;
-    int native = from < 0 ? from : replica_native_of(from);
-    if (replica_decides(&a)) {
-        keel_status status = replica_after(BELOW->wait_until(segment, word, how, value, native, &v));
-        a = replica_tell((struct replica_answer){{status, v}});
-    } else if (a.value[0] == KEEL_OK) {
-        int64_t until = how == KEEL_GE || how == KEEL_GT ? a.value[1] : value;
-        keel_status status =
-            replica_after(BELOW->wait_until(segment, word, how == KEEL_GT ? KEEL_GE : how, until, native, &v));
-        if (status != KEEL_OK)
-            return status;
-    }
-    if (got)
-        *got = a.value[1];
-    return (keel_status)a.value[0];
 }
 
 /* ---- fences ---- */
