@@ -115,7 +115,7 @@ bool auto_plan(const struct place *p, int32_t node, struct place_plan *plan, voi
     struct auto_decision *d = decide(a, plan->slot, node);
     if (!d->known) {
         bool ok = balance_plan(p, node, plan, a->balance);
-        (void)add(d, "balance");
+        add(d, "balance")->price = (struct weigh_price){.moves = ok ? plan->count : 0};
         d->chosen = ok ? 0 : -1;
         return ok;
     }

@@ -91,6 +91,10 @@ def test_without_figures_balance_chooses():
         choice = choices(job, 4)[0]
         assert choice["chose"] == "balance" and choice["prices_s"] == "" and "nobody knows" in choice["why"], choice
         assert job.wait() == 0, job.stderr()
+        moved = {e["moved_rank"] for e in job.events("view") if "moved_rank" in e}
+        assert choice["moves"] == len(moved) + 1, (choice, moved)
+        line = "auto: slot 4 goes by balance, %d move" % choice["moves"]
+        assert line in job.stderr(), job.stderr()
 
 
 def rebalance(job, *options):

@@ -244,6 +244,7 @@ static void test_auto_knows_nothing_and_balance_chooses(void **state)
     (void)transit_change(&b.transit, &b.method, &node, 1, NULL, 0);
     assert_false(d->known);
     assert_string_equal(chosen(d), "balance");
+    assert_int_equal(d->candidate[d->chosen].price.moves, 2);
     assert_memory_equal(s.place.node_of, b.place.node_of, (size_t)s.place.slots * sizeof *s.place.node_of);
     grid_close(&s);
     grid_close(&b);
