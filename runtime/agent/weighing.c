@@ -275,14 +275,20 @@ static const char *chosen(const struct auto_decision *d)
     return d->chosen < 0 ? "none" : d->candidate[d->chosen].name;
 }
 
-static void tell_decision(struct agent *a, const struct auto_decision *d)
+static const char *why_of(const struct auto_decision *d, bool asked)
+{
+    if (!d->known)
+        return "nobody knows what the program sends";
+    if (d->slot >= 0)
+        return "least time for moving and for what collisions lose";
+    return asked ? "asked whether another map pays" : "in a quiet moment, whether another map pays";
+}
+
+static void tell_decision(struct agent *a, const struct auto_decision *d, bool asked)
 {
     char all[280];
-    const char *why = !d->known     ? "nobody knows what the program sends"
-                      : d->slot < 0 ? "asked whether another map pays"
-                                    : "least time for moving and for what collisions lose";
     agent_say(a, "auto", J_UINT("epoch", a->view.epoch), J_INT("slot", d->slot), J_TEXT("chose", chosen(d)),
-              J_INT("moves", d->chosen < 0 ? 0 : d->candidate[d->chosen].price.moves), J_TEXT("why", why),
+              J_INT("moves", d->chosen < 0 ? 0 : d->candidate[d->chosen].price.moves), J_TEXT("why", why_of(d, asked)),
               J_TEXT("prices_s", prices(d, all, sizeof all)));
 }
 
@@ -329,12 +335,13 @@ static void answer(struct agent *a, uint64_t id)
 
 void weighing_committed(struct agent *a, const struct view_event *events, int n)
 {
-    bool figures = false;
+    bool figures = false, asked = false;
     for (int i = 0; i < n; i++) {
         const struct view_event *e = &events[i];
         figures = figures || e->type == VIEW_FIGURE;
         if (e->type != VIEW_FIGURE)
             a->weighing.changed = a->now;
+        asked = asked || (e->type == VIEW_REBALANCE && e->a);
         if (e->type == VIEW_REBALANCE)
             a->weighing.due = false;
         else if (e->type == VIEW_NODE_BORN || (e->type == VIEW_FIGURE && e->a == FIGURE_PATTERN))
@@ -347,5 +354,5 @@ void weighing_committed(struct agent *a, const struct view_event *events, int n)
     if (figures)
         tell_figures(a);
     for (int i = 0; i < plan_decisions(&a->view); i++)
-        tell_decision(a, &plan_auto(&a->view)->decision[i]);
+        tell_decision(a, &plan_auto(&a->view)->decision[i], asked);
 }

@@ -97,6 +97,27 @@ def test_without_figures_balance_chooses():
         assert line in job.stderr(), job.stderr()
 
 
+def test_who_stood_still_for_a_young_job_moves_by_itself_in_a_quiet_moment():
+    """A step a second, of which each message that meets another loses 50 ms, and 0.3 s for a rank that moves: at first
+    that is too much. Nobody asks."""
+    with Job(GRID + [PLACED, "1800", FIVE_POINTS, str(5 << 20)]) as job:
+        said(job, "declared", "star")
+        kill_place(job, MIDDLE)
+        wait_for(lambda: choices(job, 4), "a choice for slot 4")
+        assert choices(job, 4)[0]["moves"] == 1, choices(job, 4)
+        wait_for(lambda: any(e["moves"] for e in choices(job, -1)), "slots that live to move")
+        choice = next(e for e in choices(job, -1) if e["moves"])
+        horizon = max(e["horizon_s"] for e in job.events("figures") if e["epoch"] < choice["epoch"])
+        price = {p.split()[0]: [float(s) for s in p.split()[1].split("+")] for p in choice["prices_s"].split(", ")}
+        assert sum(price[choice["chose"]]) < price["stay"][1] and horizon >= 4, (choice, horizon)
+        assert choice["why"] == "in a quiet moment, whether another map pays", choice
+        assert job.wait() == 0, job.stderr()
+        after = [e["moved_rank"] for e in job.events("view") if "moved_rank" in e and e["epoch"] > choice["epoch"]]
+        assert len(set(after)) >= 2, (choice, after)
+        line = "slots that live go elsewhere, as by %s: %s (seconds: stay " % (choice["chose"], choice["why"])
+        assert line in job.stderr(), job.stderr()
+
+
 def rebalance(job, *options):
     done = subprocess.run([KEELCTL, "rebalance", "--json", *options, job.id()], capture_output=True, text=True, timeout=90)
     return done.returncode, json.loads(done.stdout) if done.stdout else None
