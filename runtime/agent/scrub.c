@@ -13,13 +13,14 @@ enum {
     AGAIN_NS = 25 * KEEL_NS_PER_MS, /* between them */
     PARTS = 64,                     /* looked at in one round for one to read */
 };
+static const uint64_t SLACK_NS = 100 * KEEL_NS_PER_MS;
 static const uint64_t PASS_NS = KEEL_NS_PER_S;       /* begins so long after the last one at least */
 static const uint64_t VIEW_NS = 10 * KEEL_NS_PER_S;  /* for a view that was asked for */
 static const uint64_t ROUND_NS = 2 * KEEL_NS_PER_MS; /* where there was nothing to read in one */
 
 void scrub_init(struct scrub *s, uint64_t rate)
 {
-    *s = (struct scrub){.rate = rate, .slot = -1, .pass = 1};
+    *s = (struct scrub){.rate = rate, .pass_ns = PASS_NS, .slack_ns = SLACK_NS, .slot = -1, .pass = 1};
 }
 
 void scrub_fini(struct scrub *s)
@@ -78,7 +79,7 @@ static bool is_kept_here(const struct agent *a, const struct scrub_part *p)
 static void pass_ends(struct agent *a)
 {
     struct scrub *s = &a->scrub;
-    uint64_t next_at = s->pass_at + PASS_NS;
+    uint64_t next_at = s->pass_at + s->pass_ns;
     for (struct scrub_part *p = s->parts; p; p = p->next)
         if (is_kept_here(a, p))
             p->pass = s->pass;
@@ -230,7 +231,7 @@ enum scrub_verdict scrub_verdict(const struct agent *a, unsigned *wrong)
     const struct scrub_part *p = s->parts;
     while (p && !(p->seg == s->seg && p->slot == s->slot))
         p = p->next;
-    struct scrub_kept kept = scrub_kept_of(p, (size_t)(s->offset / SCRUB_BLOCK), a->now);
+    struct scrub_kept kept = scrub_kept_of(p, (size_t)(s->offset / SCRUB_BLOCK), a->now, s->slack_ns);
     return scrub_judge(word, s->nodes, &kept, wrong);
 }
 

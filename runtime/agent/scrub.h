@@ -35,6 +35,8 @@ enum { SCRUB_TOLD_MAX = 32 };
 struct scrub {
     uint64_t rate;    /* bytes that this agent reads in a second; 0: it does not */
     uint64_t next_at; /* SWEEP: not before; LOOK: asked again then */
+    /* a pass begins so long after the last one at least; what the clocks of two nodes may lie apart */
+    uint64_t pass_ns, slack_ns;
     enum scrub_state state;
     struct scrub_part *parts;
     uint64_t pass, pass_at; /* which pass this is, from 1 on, and since when */

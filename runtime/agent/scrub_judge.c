@@ -2,11 +2,7 @@
 
 #include <stdlib.h>
 
-#include "runtime/base/clock.h"
-
-/* Times of two clocks are compared as ages: so much apart, and 1/1024, they may be. A tick is 2^26 ns, 67 ms. */
-static const uint64_t SLACK_NS = 100 * KEEL_NS_PER_MS;
-enum { TICK = 26, DRIFT = 1024 };
+enum { DRIFT = 1024 };
 
 static int votes(const struct scrub_word *copy, int n, uint64_t sum)
 {
@@ -34,8 +30,7 @@ static bool right_sum(const struct scrub_word *copy, int n, const struct scrub_k
  * was: a write that was noted well before was complete then, or changes nothing. */
 static bool is_written(const struct scrub_word *c, const struct scrub_kept *kept)
 {
-    return c->written ||
-           (c->noted_ns != UINT64_MAX && (!kept->any || c->noted_ns <= kept->age_ns + kept->age_ns / DRIFT + SLACK_NS));
+    return c->written || (c->noted_ns != UINT64_MAX && (!kept->any || c->noted_ns <= kept->age_ns));
 }
 
 enum scrub_verdict scrub_judge(const struct scrub_word *copy, int n, const struct scrub_kept *kept, unsigned *wrong)
@@ -93,24 +88,16 @@ void scrub_forget(struct scrub_part **all, uint64_t pass)
     }
 }
 
-/* Never 0. */
-static uint32_t tick(uint64_t now)
-{
-    return (uint32_t)(now >> TICK) + 1;
-}
-
 void scrub_keep(struct scrub_part *p, size_t block, uint64_t sum, uint64_t asked_at)
 {
     p->sum[block] = sum;
-    p->since[block] = tick(asked_at);
+    p->since[block] = asked_at;
 }
 
-struct scrub_kept scrub_kept_of(const struct scrub_part *p, size_t block, uint64_t now)
+struct scrub_kept scrub_kept_of(const struct scrub_part *p, size_t block, uint64_t now, uint64_t slack_ns)
 {
     if (!p || !p->since[block])
         return (struct scrub_kept){0};
-    return (struct scrub_kept){.any = true,
-                               .sum = p->sum[block],
-                               .age_ns = (uint64_t)(uint32_t)(tick(now) - p->since[block] + 1)
-                                         << TICK}; /* rounded up */
+    uint64_t age = now - p->since[block];
+    return (struct scrub_kept){.any = true, .sum = p->sum[block], .age_ns = age + age / DRIFT + slack_ns};
 }

@@ -23,7 +23,7 @@ struct scrub_word {
 struct scrub_kept {
     bool any;
     uint64_t sum;
-    uint64_t age_ns; /* all copies had it so long ago */
+    uint64_t age_ns; /* all copies had it so long ago, or less */
 };
 
 enum scrub_verdict {
@@ -44,7 +44,7 @@ struct scrub_part {
     size_t blocks;
     uint64_t pass;   /* the last one at whose end it was needed */
     uint64_t *sum;   /* [blocks] */
-    uint32_t *since; /* [blocks] when all copies had it, 0: none is kept */
+    uint64_t *since; /* [blocks] when all copies had it, 0: none is kept */
 };
 
 /* The part's, which is made where it is not there; NULL: no memory. */
@@ -53,5 +53,6 @@ struct scrub_part *scrub_part(struct scrub_part **all, uint32_t seg, int slot, s
 void scrub_forget(struct scrub_part **all, uint64_t pass);
 /* asked_at: when the copies were asked that have it all. */
 void scrub_keep(struct scrub_part *p, size_t block, uint64_t sum, uint64_t asked_at);
-struct scrub_kept scrub_kept_of(const struct scrub_part *p, size_t block, uint64_t now);
+/* slack_ns: what the ages of two nodes may lie apart, beside 1/1024 of them. */
+struct scrub_kept scrub_kept_of(const struct scrub_part *p, size_t block, uint64_t now, uint64_t slack_ns);
 #endif
