@@ -178,6 +178,41 @@ static void weigh(void *arg, uint64_t unused)
         node_command(n, &c);
 }
 
+/* A block of which it is the primary, as if copies had differed for long. */
+static void suspect(void *arg, uint64_t unused)
+{
+    struct world *w = arg;
+    struct sched *s = &w->sched;
+    struct node *n = &w->node[some_node(w)];
+    struct agent *a = &n->agent;
+    (void)unused;
+    if (w->healing || n->halted || n->over || n->dead || n->process.frozen || a->scrub.state != SCRUB_SWEEP)
+        return;
+    uint64_t skip = sched_below(s, 8);
+    for (const struct store_segment *g = a->store.first; g; g = g->next)
+        for (int slot = 0; slot < a->view.nodes; slot++) {
+            int copyset = copyset_of(slot, g->redundancy);
+            const struct view_copyset *set = &a->view.copyset[copyset];
+            if (set->copy[0].node != a->self || set->copies < 2 || set->mode != COPYSET_DIRECT || !g->copy[slot].base ||
+                skip-- > 0)
+                continue;
+            uint64_t blocks = (g->copy[slot].bytes + SCRUB_BLOCK - 1) / SCRUB_BLOCK;
+            a->scrub.seg = g->seg;
+            a->scrub.slot = slot;
+            a->scrub.offset = sched_below(s, blocks) * SCRUB_BLOCK;
+            uint64_t left = g->copy[slot].bytes - a->scrub.offset;
+            a->scrub.len = left < SCRUB_BLOCK ? (uint32_t)left : SCRUB_BLOCK;
+            a->scrub.asked = false;
+            a->scrub.copyset = copyset;
+            a->scrub.generation = set->generation;
+            a->scrub.until = a->now + SEC;
+            a->scrub.state = SCRUB_VIEW;
+            struct view_event e = {.type = VIEW_SUSPECT, .a = (uint32_t)copyset, .d = set->generation};
+            a->ops.submit(a->ops.user, &e);
+            return;
+        }
+}
+
 struct false_doubt {
     struct world *w;
     int node, about;
@@ -221,6 +256,8 @@ void disasters_plan(struct world *w)
         sched_at(s, sched_below(s, 30 * MS), stick, w, 0);
     for (int i = 0; i < w->setup.moves; i++)
         sched_at(s, sched_below(s, sched_below(s, 2) ? 5 * MS : 60 * MS), move, w, (uint64_t)i);
+    for (int i = 0; i < w->setup.scrubs; i++)
+        sched_at(s, 2 * MS + sched_below(s, 100 * MS), suspect, w, 0);
     for (int i = 0; i < w->setup.weighings; i++)
         sched_at(s, sched_below(s, sched_below(s, 2) ? 10 * MS : 100 * MS), weigh, w, 0);
     uint64_t at = sched_below(s, 3 * MS);

@@ -55,6 +55,8 @@ static const char *const points[] = {
     "push.snapshot_block",
     "push.snapshot_end",
     "push.patch_asked",
+    "push.scrub_judges",
+    "push.scrub_mends",
     "push.patch_received",
     "push.restored_not_submitted",
     "push.restored_submitted",
@@ -307,6 +309,16 @@ static void stores(struct setup *s, struct rng *rng)
                                    : 4 + (int)rng_below(rng, 30); /* few: nobody else writes beside a store */
     if (rng_below(rng, 3) == 0)
         writer_aims(s, rng, 4);
+}
+
+/* The scrubber suspects blocks that are being written, or stored to, whatever goes wrong: it finds nothing. */
+static void scrubs(struct setup *s, struct rng *rng)
+{
+    if (rng_below(rng, 2))
+        stores(s, rng);
+    s->scrubs = 20 + (int)rng_below(rng, 100);
+    s->timeout_ns = 20 * SEC;
+    s->rounds = 3 + (int)rng_below(rng, 8);
 }
 
 /* Writers die in the middle of puts, and nobody takes their places: whose part it is stores there afterwards. */
@@ -633,6 +645,7 @@ const struct scenario scenario[] = {
     {"stores",
      "ranks store plainly into their parts, and bring it to the other copies now and then; disasters as in any run",
      stores},
+    {"scrubs", "the scrubber suspects what is being written; disasters as in any run", scrubs},
     {"heirs", "ranks store plainly where others die in the middle of puts", heirs},
     {"signals", "who signals to another rank, or waits for it, dies or freezes", signals},
     {"asleep", "answers stay where they are, though who owes them lives: they are asked for again", asleep},

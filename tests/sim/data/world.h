@@ -177,6 +177,7 @@ struct setup {
     int actions;                              /* per round and rank */
     int disasters;                            /* random ones */
     int moves;                                /* of ranks that live to nodes that live */
+    int scrubs;                               /* blocks that the scrubber suspects; 0: there is none */
     int weighings;                            /* figures that agents say, and questions whether ranks should move */
     int sticks;                               /* answers that stay where they are, though who owes them lives */
     double yield;                             /* at a fault point */

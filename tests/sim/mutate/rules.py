@@ -26,7 +26,7 @@ RULES = [
     rule("R3", "agents note no puts that come in messages", AGENT + "execute.c",
          "    if (put.note >= 0)\n        t->conn->note", "    if (put.note >= 0 && false)\n        t->conn->note"),
     rule("R3", "a note of pieces covers their message's length only", AGENT + "execute.c",
-         "is_packed(t) ? pack_reach(&t->pack) : r->len}", "r->len}"),
+         "is_packed(t) ? pack_reach(&t->pack) : r->len,", "r->len,"),
     rule("R3", "agents note no chunks", AGENT + "execute_intent.c",
          "    if (!copy || !in_range(copy, m.at.offset, m.bytes) ||", "    if (true || !copy ||"),
     rule("R3", "a dead rank's intent page is not read", AGENT + "recover.c",
