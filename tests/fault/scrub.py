@@ -28,7 +28,7 @@ def ends_well(job):
 
 
 def scrubbed(mode, nodes=3, options=(), **kw):
-    return Cluster(nodes, [PROGRAM] + mode.split(), on_failure="degrade", options=["--scrub", "1000"] + list(options), **kw)
+    return Cluster(nodes, [PROGRAM] + mode.split(), on_failure="degrade", options=["--scrub", "1000", *options], **kw)
 
 
 def count(job, name):
@@ -138,8 +138,10 @@ def test_without_it_nothing_is_read():
 
 def test_rates_that_make_no_sense_are_refused():
     for rate in "0", "-1", "fast", "10001", "1.5", "":
-        run = subprocess.run([KEELRUN, "-n", "1", "--nodes", "1", "--scrub", rate, "true"], capture_output=True, text=True, timeout=HANG_S)
-        assert run.returncode == 2 and run.stderr == "keelrun: --scrub: %s is neither off nor a number of MB/s from 1 to 10000\n" % rate, run
+        run = subprocess.run([KEELRUN, "-n", "1", "--nodes", "1", "--scrub", rate, "true"], capture_output=True,
+                             text=True, timeout=HANG_S)
+        why = "keelrun: --scrub: %s is neither off nor a number of MB/s from 1 to 10000\n" % rate
+        assert run.returncode == 2 and run.stderr == why, run
 
 
 keeltest.main(globals())
