@@ -49,7 +49,7 @@ static void test_marks_pieces_of_a_copy_are_few_and_its_marks_lie_in_pages_behin
     assert_int_equal(layout_pieces(PIECE), 1);
     assert_int_equal(layout_pieces(PIECE + 4096), 2);
     assert_int_equal(layout_memory_bytes(4096), 8192);
-    assert_int_equal(layout_memory_bytes((size_t)1024 * PIECE), (size_t)1024 * PIECE + 12288);
+    assert_int_equal(layout_memory_bytes((size_t)1024 * PIECE), (size_t)1024 * PIECE + 16384);
     assert_int_equal(layout_memory_bytes((size_t)1024 * PIECE + 4096), (size_t)1024 * PIECE + 4096 + 16384);
     for (size_t bytes = 4096; bytes < (size_t)1 << 46; bytes = bytes * 3 / 4096 * 4096) {
         assert_true(layout_pieces(bytes) <= 8192 + 1);
