@@ -1,5 +1,5 @@
-/* A get: the answer's body is what is at `at`. An inspection (packed): 8 bytes for each piece, its hash or where it differs
- * from the bytes that the request brings (digest.h). */
+/* A get: the answer's body is what is at `at`. An inspection (packed): 8 bytes for each piece, its hash or where it
+ * differs from the bytes that the request brings (digest.h). */
 #ifndef KEEL_WIRE_GET_H
 #define KEEL_WIRE_GET_H
 

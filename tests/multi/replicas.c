@@ -2,10 +2,11 @@
  * in a job without replicas. KEEL_TEST_FLIP="RANK STEP FILE": of the processes of that rank the one that makes the
  * file flips a bit of what it sends in that step; nothing else tells one replica from another. Steps: 1 put, 2 put_nb,
  * 3 message, 4 allreduce, 5 data of a signal, 6 accumulate, 7 strided put, 8 one of many puts, 9 vector put, 10 an
- * allgather. KEEL_TEST_FLIGHT likewise: it flips it in what goes into a socket, with KEEL_TEST_SECOND when it goes again. KEEL_TEST_TARGET: the process to which it
- * was sent flips it where it lies, before the sender goes on. KEEL_TEST_DIE and KEEL_TEST_STOP likewise: that process is killed, or stopped, there; KEEL_TEST_FENCE, KEEL_TEST_END, KEEL_TEST_EXIT:
- * it makes a fence that the others do not make, or ends by keel_finalize, or without it. KEEL_TEST_COST=FOLDER: what a
- * put and its fence cost, before all else. */
+ * allgather. KEEL_TEST_FLIGHT likewise: it flips it in what goes into a socket, with KEEL_TEST_SECOND when it goes
+ * again. KEEL_TEST_TARGET: the process to which it was sent flips it where it lies, before the sender goes on.
+ * KEEL_TEST_DIE and KEEL_TEST_STOP likewise: that process is killed, or stopped, there; KEEL_TEST_FENCE,
+ * KEEL_TEST_END, KEEL_TEST_EXIT: it makes a fence that the others do not make, or ends by keel_finalize, or without
+ * it. KEEL_TEST_COST=FOLDER: what a put and its fence cost, before all else. */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <signal.h>

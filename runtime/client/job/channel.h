@@ -24,8 +24,8 @@ void channel_forget(void);
 ssize_t channel_receive(void *buf, size_t len, int *fds, int max, int timeout_ms);
 /* A node that does not answer is waited for until it can have been declared dead. page: NULL is allowed. */
 unsigned long channel_patience_ms(const struct page *page);
-/* A line of the event log, of the library's; a text that is too long is cut. blocks   while the agent has not read those
- * before. */
+/* A line of the event log, of the library's; a text that is too long is cut. blocks   while the agent has not read
+ * those before. */
 void channel_event(const char *name, int64_t number, const char *text);
 /* Of struct client_env. */
 bool channel_tell(void *user, const struct control *r);

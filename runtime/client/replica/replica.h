@@ -153,8 +153,8 @@ keel_status replica_inspect(size_t *wrong);
 /* With --check all, if this rank has put something: what all vote, then as above. any: ranges do not lie where they
  * were put. */
 keel_status replica_inspect_all_sets(size_t *wrong, const bool *there, bool *any);
-/* wrong [sets]: what all that are `there` have found. They get the bytes of a set in which they are right, or it is told
- * as --on-mismatch says. blocks   until all have. */
+/* wrong [sets]: what all that are `there` have found. They get the bytes of a set in which they are right, or it is
+ * told as --on-mismatch says. blocks   until all have. */
 keel_status replica_mend_memory(const size_t *wrong, const bool *there);
 void replica_inspected(void);
 
@@ -173,8 +173,8 @@ keel_status replica_share_wrong(size_t *wrong, const bool *there);
 
 /* ---- came.c ---- */
 
-/* The call has brought bytes, if that is its status, from a rank or -1. They are compared, and the majority's are put in
- * their place. blocks   until all have them. */
+/* The call has brought bytes, if that is its status, from a rank or -1. They are compared, and the majority's are put
+ * in their place. blocks   until all have them. */
 keel_status replica_came(keel_status status, enum replica_call call, int from, uint64_t tag, void *bytes, size_t len);
 /* In blocks, n of them: compared later, and never replaced. */
 keel_status replica_came_in_blocks(keel_status status, enum replica_call call, const void *bytes, const size_t *lens,
