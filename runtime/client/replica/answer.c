@@ -1,4 +1,5 @@
-/* Answers that depend on the moment: the lowest replica of the rank that is there decides, and the others say the same.
+/* Answers that depend on the moment: the lowest replica of the rank that is there decides, and the others say the
+ * same.
  *
  * Who decides tells all others, and who hears an answer tells all above it before it goes on. A replica hears each
  * answer from all below it, and takes that of the highest: whoever of them dies, those that are left say the same.
@@ -7,8 +8,13 @@
  *   0 dies, and only 2 has heard it     1 decides anew, and 2 takes what 1 says
  *   1 dies                              2 has heard it from 0, or will
  *
+ * Who finds that a replica below it compares (exchange.c) where it waits for an answer goes on as if that one were
+ * dead: they have parted, and its own next comparison tells.
+ *
  * Nobody sends again, so nobody has to look who is busy elsewhere. An answer that only its decider knows has no effect
  * outside of its set: before anything goes to another rank replicas meet. */
+#include <unistd.h>
+
 #include "runtime/client/client.h"
 #include "runtime/client/replica/replica.h"
 
@@ -34,10 +40,9 @@ static void tell_those_above(const struct replica_answer *answer)
 
 static bool hear_from(int set, struct replica_answer *out)
 {
-    keel_status status = KEEL_OK;
     struct said got;
     do {
-        if (replica.gone[set] || !replica_hear(set, REPLICA_ANSWER, &got, sizeof got, &status))
+        if (replica.gone[set] || !replica_hear_answer(set, &got, sizeof got))
             return false;
     } while (got.number <= answers.known);
     *out = got.answer;
@@ -62,4 +67,9 @@ struct replica_answer replica_tell(struct replica_answer answer)
     tell_those_above(&answer);
     pthread_mutex_unlock(&answers.lock);
     return answer;
+}
+
+bool replica_is_answering(void)
+{
+    return answers.lock.__data.__owner == gettid();
 }

@@ -102,9 +102,19 @@ bool replica_hear(int set, uint32_t tag, void *data, size_t len, keel_status *st
 {
     int from = replica_native(&replica.client->replicas, replica.rank, set);
     keel_status met;
-    while ((met = mail_receive_replica(replica.client, from, tag, data, len, NULL)) == KEEL_ERR_NOMEM)
+    while ((met = mail_receive_replica(replica.client, from, tag, tag, data, len, NULL)) == KEEL_ERR_NOMEM)
         replica.client->env.sleep(replica.client->env.user, 1);
     return went(set, met, status);
+}
+
+bool replica_hear_answer(int set, void *data, size_t len)
+{
+    int from = replica_native(&replica.client->replicas, replica.rank, set);
+    keel_status met, status = KEEL_OK;
+    while ((met = mail_receive_replica(replica.client, from, REPLICA_ANSWER, REPLICA_SUM, data, len, NULL)) ==
+           KEEL_ERR_NOMEM)
+        replica.client->env.sleep(replica.client->env.user, 1);
+    return met != KEEL_IN_PROGRESS && went(set, met, &status);
 }
 
 /* ---- operations ---- */
@@ -197,6 +207,7 @@ static keel_status meet_now(enum replica_call call, struct replica_last *last)
     pthread_mutex_lock(&replica.lock);
     keel_status status = meet(call, last);
     pthread_mutex_unlock(&replica.lock);
+    replica_world_met();
     return replica_after(status);
 }
 

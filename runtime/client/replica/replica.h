@@ -8,6 +8,7 @@
  *   landed.c      whether what was put lies where it was put (--check hash, all)
  *   vote.c        whether it lies so in all sets (--check all)
  *   came.c        what messages and collectives have brought (likewise)
+ *   world.c       the clock that libkeel-world.so shows the program (runtime/world), and ends without exit
  *   answer.c      what only one of them may decide: the leading one, and the others hear it
  *
  * Programs of one thread. Where several threads of a rank call, what they do must have an order that does not depend on
@@ -100,6 +101,8 @@ bool replica_is_broken(void);
 /* To a replica of this rank, with a tag; false: it has ended. An error of this process ends in *status. */
 bool replica_send(int set, uint32_t tag, const void *data, size_t len, keel_status *status);
 bool replica_hear(int set, uint32_t tag, void *data, size_t len, keel_status *status);
+/* An answer; false also if that one compares where this one waits for an answer: they have parted. */
+bool replica_hear_answer(int set, void *data, size_t len);
 const char *replica_call_name(enum replica_call call);
 
 enum replica_tag {
@@ -201,12 +204,24 @@ bool replica_decides(struct replica_answer *out);
 /* The answer of the one that decides, to the others. Returns it. */
 struct replica_answer replica_tell(struct replica_answer answer);
 
-/* ---- wrap_rma.c ---- */
+/* Does this thread hold what answers are told under? */
+bool replica_is_answering(void);
+
+/* ---- world.c ---- */
+
+void replica_world_begin(void);
+/* All replicas have met. */
+void replica_world_met(void);
+
+/* ---- wrap_atomic.c ---- */
 
 /* An addition of the wrapper's own, to a word of the set's: what it finds is the same in all sets. */
 keel_status replica_add(keel_segment *segment, int rank, size_t offset, int64_t add, int64_t *old);
 
 /* ---- wrap.c ---- */
+
+/* The process comes to its end with that code. */
+void replica_ends(int code);
 
 /* Puts the wrapper in its place, in a job whose program has replicas. Collective over the set. */
 keel_status replica_begin(struct client *c);

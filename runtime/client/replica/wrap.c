@@ -182,11 +182,18 @@ keel_status replica_finalize(void)
 
 /* Who comes to an end without keel_finalize where the others go on has parted from them. Who ends with another code
  * breaks its set by that, and the child of a fork is no rank. */
+void replica_ends(int code)
+{
+    if (code != 0 || replica.ended || getpid() != replica.pid)
+        return;
+    replica.ended = true;
+    (void)replica_meet(CALL_finalize);
+}
+
 static void compare_at_exit(int code, void *unused)
 {
     (void)unused;
-    if (code == 0 && !replica.ended && getpid() == replica.pid)
-        (void)replica_meet(CALL_finalize);
+    replica_ends(code);
 }
 
 uint64_t replica_collective_count(void)
@@ -257,5 +264,6 @@ keel_status replica_begin(struct client *c)
     if (on_exit(compare_at_exit, NULL) != 0)
         return KEEL_ERR_NOMEM;
     (void)calls_wrap(&wrapped);
+    replica_world_begin();
     return KEEL_OK;
 }

@@ -231,9 +231,9 @@ struct wanted {
     struct client *c;
     enum parcel_kind kind;
     int rank;
-    uint32_t tag;
+    uint32_t tag, unless; /* not behind one of that tag, if it is another one */
     struct letter_in **at;
-    bool hopeless;
+    bool hopeless, behind;
 };
 
 static void sender(const struct client *c, const void *arg, struct wait_said *out)
@@ -259,10 +259,16 @@ static bool is_there(void *arg)
 {
     struct wanted *w = arg;
     struct client *c = w->c;
-    for (w->at = &c->mail.head; *w->at; w->at = &(*w->at)->next)
-        if ((*w->at)->kind == w->kind && (*w->at)->tag == w->tag && (w->rank < 0 || (*w->at)->from == w->rank))
+    w->behind = false;
+    for (w->at = &c->mail.head; *w->at && !w->behind; w->at = &(*w->at)->next) {
+        bool its = (*w->at)->kind == w->kind && (w->rank < 0 || (*w->at)->from == w->rank);
+        if (its && (*w->at)->tag == w->tag)
             return true;
+        w->behind = its && (*w->at)->tag == w->unless && w->unless != w->tag;
+    }
     w->at = NULL;
+    if (w->behind)
+        return true;
     w->hopeless = nobody(c, w->rank);
     return w->hopeless || c->mail.starved || c->coll.broken != KEEL_OK;
 }
@@ -301,10 +307,10 @@ static keel_status take(struct wanted *w, void *data, size_t max)
     return KEEL_OK;
 }
 
-static keel_status receive(struct client *c, enum parcel_kind kind, int rank, uint32_t tag, void *data, size_t max,
-                           size_t *len, int *from, bool wait)
+static keel_status receive(struct client *c, enum parcel_kind kind, int rank, uint32_t tag, uint32_t unless, void *data,
+                           size_t max, size_t *len, int *from, bool wait)
 {
-    struct wanted w = {.c = c, .kind = kind, .rank = rank, .tag = tag};
+    struct wanted w = {.c = c, .kind = kind, .rank = rank, .tag = tag, .unless = unless};
     if (!c->ready)
         return KEEL_ERR_STATE;
     if (rank < KEEL_ANY_RANK || rank >= c->size || (wait && max && !data))
@@ -327,6 +333,7 @@ static keel_status receive(struct client *c, enum parcel_kind kind, int rank, ui
     } else if (status == KEEL_OK) {
         status = c->fatal != KEEL_OK         ? c->fatal
                  : c->coll.broken != KEEL_OK ? c->coll.broken
+                 : w.behind                  ? KEEL_IN_PROGRESS
                  : w.hopeless                ? KEEL_ERR_RANK_DEAD
                                              : KEEL_ERR_NOMEM; /* asked again, it may be there */
         c->mail.starved = false;
@@ -337,15 +344,16 @@ static keel_status receive(struct client *c, enum parcel_kind kind, int rank, ui
 
 keel_status mail_receive(struct client *c, int rank, uint32_t tag, void *data, size_t max, size_t *len, int *from)
 {
-    return receive(c, PARCEL_MAIL, rank, tag, data, max, len, from, true);
+    return receive(c, PARCEL_MAIL, rank, tag, tag, data, max, len, from, true);
 }
 
-keel_status mail_receive_replica(struct client *c, int rank, uint32_t tag, void *data, size_t max, size_t *len)
+keel_status mail_receive_replica(struct client *c, int rank, uint32_t tag, uint32_t unless, void *data, size_t max,
+                                 size_t *len)
 {
-    return receive(c, PARCEL_REPLICA, rank, tag, data, max, len, NULL, true);
+    return receive(c, PARCEL_REPLICA, rank, tag, unless, data, max, len, NULL, true);
 }
 
 keel_status mail_test(struct client *c, int rank, uint32_t tag, size_t *len, int *from)
 {
-    return receive(c, PARCEL_MAIL, rank, tag, NULL, 0, len, from, false);
+    return receive(c, PARCEL_MAIL, rank, tag, tag, NULL, 0, len, from, false);
 }

@@ -41,7 +41,9 @@ bool mail_all_taken_over(void *client);
 keel_status mail_send(struct client *c, int rank, uint32_t tag, const void *data, size_t len);
 keel_status mail_receive(struct client *c, int rank, uint32_t tag, void *data, size_t max, size_t *len, int *from);
 keel_status mail_test(struct client *c, int rank, uint32_t tag, size_t *len, int *from);
-/* The same two between replicas of a rank: no message of a user is taken for one, and none for a user's. */
+/* The same two between replicas of a rank: no message of a user is taken for one, and none for a user's.
+ * KEEL_IN_PROGRESS: one with the tag `unless`, another one than tag, has come first. */
 keel_status mail_send_replica(struct client *c, int rank, uint32_t tag, const void *data, size_t len);
-keel_status mail_receive_replica(struct client *c, int rank, uint32_t tag, void *data, size_t max, size_t *len);
+keel_status mail_receive_replica(struct client *c, int rank, uint32_t tag, uint32_t unless, void *data, size_t max,
+                                 size_t *len);
 #endif
