@@ -87,6 +87,7 @@ void keeld_processes_gone(struct keeld *a)
         return;
     uv_timer_stop(&a->end.grace);
     keeld_ranks_orphans(a, true);
+    keeld_world_over(a);
     a->state = KEELD_OVER;
     keeld_event(a, "over", json_pack("{s:i}", "code", a->end.code));
     keeld_log_drain(a);

@@ -75,6 +75,7 @@ struct keeld_job {   /* MSG_CONFIG */
 struct keeld_process {
     struct process *p;
     struct pmi_client *pmi;
+    int world;          /* its page (base/world_page.h); -1: it has none */
     bool assigned_late; /* was a standby, or replaces a process that died */
     bool own_fault;     /* died of it while the job ran */
     bool retired;       /* its set has lost another process: it is ended, and nobody is told */
@@ -209,6 +210,14 @@ struct env_list {
     size_t count;
 };
 struct env_list keeld_rank_env(const struct keeld *a, int rank);
+/* Its node, as the program counts them. */
+int keeld_rank_node(const struct keeld *a, int rank);
+
+/* world.c: what is preloaded, for free(); NULL: nothing. A new page for the rank's process; -1: it gets none. */
+char *keeld_world_library(const struct keeld *a);
+int keeld_world_open(const struct keeld *a, int rank);
+/* All processes of the node have ended: the files of the leading set get their places, what was beside them goes. */
+void keeld_world_over(struct keeld *a);
 
 /* ranks.c */
 void keeld_ranks_start(struct keeld *a);

@@ -32,6 +32,7 @@ struct process_spec {
     struct rlimit descriptors; /* how many it may have */
     bool with_stdin;
     bool same_numbers; /* KEEL_FD and PMI_FD are what they are in any process: its environment is, too */
+    int world;         /* a descriptor that the process has as WORLD_FD (base/world_page.h); -1: none */
     bool hold_output;  /* do not read its output before process_release_output */
 };
 

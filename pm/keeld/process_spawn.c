@@ -4,6 +4,7 @@
 #include "pm/wire/message.h"
 #include "runtime/base/kernel.h"
 #include "runtime/base/prompt.h"
+#include "runtime/base/world_page.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -46,19 +47,20 @@ bool child_fds_open(struct child_fds *f, bool with_stdin)
            socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, f->keel) == 0;
 }
 
-enum { FD_PMI = 3, FD_KEEL, FD_FREE }; /* where the numbers are to be the same */
+enum { FD_PMI = 3, FD_KEEL, FD_FREE = WORLD_FD + 1 }; /* where the numbers are to be the same */
 
 /* Its descriptors get these numbers. Async-signal-safe. */
-static bool renumber(struct child_fds *f)
+static bool renumber(struct child_fds *f, int world)
 {
-    int pmi = fcntl(f->pmi[1], F_DUPFD_CLOEXEC, FD_FREE), keel = fcntl(f->keel[1], F_DUPFD_CLOEXEC, FD_FREE),
+    int given = world < 0 ? -1 : fcntl(world, F_DUPFD_CLOEXEC, FD_FREE),
+        pmi = fcntl(f->pmi[1], F_DUPFD_CLOEXEC, FD_FREE), keel = fcntl(f->keel[1], F_DUPFD_CLOEXEC, FD_FREE),
         error = fcntl(f->error[1], F_DUPFD_CLOEXEC, FD_FREE);
-    if (pmi < 0 || keel < 0 || error < 0)
+    if (pmi < 0 || keel < 0 || error < 0 || (world >= 0 && given < 0))
         return false;
     f->error[1] = error;
     f->pmi[1] = FD_PMI;
     f->keel[1] = FD_KEEL;
-    return dup2(pmi, FD_PMI) >= 0 && dup2(keel, FD_KEEL) >= 0;
+    return dup2(pmi, FD_PMI) >= 0 && dup2(keel, FD_KEEL) >= 0 && (given < 0 || dup2(given, WORLD_FD) >= 0);
 }
 
 /* In the child, between fork and exec: async-signal-safe calls only. */
@@ -77,8 +79,9 @@ static _Noreturn void child_run(const struct process_spec *spec, struct child_fd
     /* nothing of ours goes on in the program, or in what it leaves behind: not the listeners, not the sockets to other
      * nodes, which would keep us alive for them when we are dead */
     if (dup2(f->in[0], 0) < 0 || dup2(f->out[0][1], 1) < 0 || dup2(f->out[1][1], 2) < 0 ||
-        (spec->same_numbers && !renumber(f)) || !kernel_close_from(3, true) || fcntl(f->pmi[1], F_SETFD, 0) < 0 ||
-        fcntl(f->keel[1], F_SETFD, 0) < 0 || setrlimit(RLIMIT_NOFILE, &spec->descriptors) < 0)
+        (spec->same_numbers && !renumber(f, spec->world)) || !kernel_close_from(3, true) ||
+        fcntl(f->pmi[1], F_SETFD, 0) < 0 || fcntl(f->keel[1], F_SETFD, 0) < 0 ||
+        (spec->world >= 0 && fcntl(WORLD_FD, F_SETFD, 0) < 0) || setrlimit(RLIMIT_NOFILE, &spec->descriptors) < 0)
         failed = errno;
     if (!failed && spec->cwd && chdir(spec->cwd) < 0)
         failed = -errno;

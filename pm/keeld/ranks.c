@@ -146,7 +146,7 @@ struct process *keeld_ranks_adopt(struct keeld *a, int rank, pid_t pid, int life
     struct process *p = process_adopt(&a->loop, pid, lifeline, &events, a);
     int seat = p ? next_seat(a, p, life_of(rank, 0)) : -1;
     if (p)
-        a->processes[seat] = (struct keeld_process){.p = p};
+        a->processes[seat] = (struct keeld_process){.p = p, .world = -1};
     return p;
 }
 
@@ -166,7 +166,8 @@ static int start_one(struct keeld *a, struct life life, bool late, char *why, si
                                 .descriptors = a->launch.descriptors,
                                 .with_stdin = !late && is_first(a, life.rank),
                                 .hold_output = life_is_none(life),
-                                .same_numbers = replica_map_is_used(&a->job.settings.replicas)};
+                                .same_numbers = replica_map_is_used(&a->job.settings.replicas),
+                                .world = keeld_world_open(a, life.rank)};
     int keel_fd = -1, error = 0;
     char text[REFUSAL_MAX];
     const char *what = "";
@@ -175,6 +176,8 @@ static int start_one(struct keeld *a, struct life life, bool late, char *why, si
         free(env.list[i]);
     free(env.list);
     if (!p) {
+        if (spec.world >= 0)
+            close(spec.world);
         if (*what)
             snprintf(why, why_size, "node %d: %s: %s", a->launch.node, what, refusal_error(error, text));
         else
@@ -188,8 +191,8 @@ static int start_one(struct keeld *a, struct life life, bool late, char *why, si
     if (a->stopped)
         process_pass(p, SIGSTOP);
     /* only the first runner of a rank takes part in PMI: MPI has no notion of a second one */
-    a->processes[seat] =
-        (struct keeld_process){.p = p, .pmi = keeld_pmi_client(a, life.rank, late), .assigned_late = late};
+    a->processes[seat] = (struct keeld_process){
+        .p = p, .pmi = keeld_pmi_client(a, life.rank, late), .world = spec.world, .assigned_late = late};
     keeld_event(
         a, "rank_start",
         json_pack("{s:i, s:i, s:i}", "rank", life.rank, "pid", (int)p->pid, "incarnation", (int)life.incarnation));

@@ -33,6 +33,29 @@ static bool belongs_to_launcher(const char *variable)
     return false;
 }
 
+/* Before what the user has it preload. */
+static void preload(struct env_list *env, char *library)
+{
+    static const char name[] = "LD_PRELOAD=";
+    if (!library)
+        return;
+    size_t i = 0;
+    while (i < env->count && strncmp(env->list[i], name, strlen(name)) != 0)
+        i++;
+    if (i == env->count) {
+        env->list = realloc(env->list, (env->count + 2) * sizeof *env->list);
+        if (!env->list)
+            abort();
+        env->list[env->count++] = pm_printf("%s%s", name, library);
+        env->list[env->count] = NULL;
+    } else {
+        char *users = env->list[i];
+        env->list[i] = pm_printf("%s%s:%s", name, library, users + strlen(name));
+        free(users);
+    }
+    free(library);
+}
+
 /* What a process sees: its own set, with ranks and nodes counted from 0. */
 struct seen {
     int rank, size, node;
@@ -60,6 +83,11 @@ static struct seen see(const struct keeld *a, int rank)
     return seen;
 }
 
+int keeld_rank_node(const struct keeld *a, int rank)
+{
+    return see(a, rank).node;
+}
+
 struct env_list keeld_rank_env(const struct keeld *a, int rank)
 {
     struct env_list env = {0};
@@ -75,6 +103,8 @@ struct env_list keeld_rank_env(const struct keeld *a, int rank)
             env.list[env.count++] = pm_strdup(a->job.env[i]);
             env.list[env.count] = NULL;
         }
+    if (rank >= 0)
+        preload(&env, keeld_world_library(a));
     env_set(&env, "KEEL_JOB", "%016llx", (unsigned long long)a->launch.job_id);
     env_set(&env, "KEEL_NODE", "%d", seen.node);
     env_set(&env, "KEEL_SIZE", "%d", seen.size);

@@ -156,6 +156,12 @@ static const struct option_row rows[] = {
      "make bits wrong on purpose: rate=R or count=N, where=send|flight|rest, set=S, rank=R, step=A..B, seed=N, between "
      "commas (may be given several times)",
      CALL(take_inject)},
+    {"replica-world", 0, "WHOSE", 3,
+     "clocks, random bytes, process numbers and host names: one for all replicas of a rank (the default), or all "
+     "have their own",
+     CHOICE(o.job.world, "one", "all"), GIVEN(replicas.world_given)},
+    {"replica-files", 0, "WHOSE", 3, "files that the program writes: those of one set (the default), or all sets write",
+     CHOICE(o.job.files, "one", "all"), GIVEN(replicas.files_given)},
     {"ppn", 0, "K", 3, "K ranks on each node (default: spread evenly)", NUMBER(o.ppn, 1, LIMIT_RANKS)},
     {"spares", 0, "S", 3, "S further nodes that take the place of lost ones (default 0)",
      NUMBER(o.job.spares, 0, LIMIT_NODES), GIVEN(spares_given)},

@@ -9,12 +9,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 static void refuse_without_replicas(const struct parsing *p)
 {
     const char *useless = p->replicas.map                 ? "--replica-map"
                           : p->replicas.check_given       ? "--check"
                           : p->replicas.on_mismatch_given ? "--on-mismatch"
+                          : p->replicas.world_given       ? "--replica-world"
+                          : p->replicas.files_given       ? "--replica-files"
                                                           : NULL;
     if (useless)
         pm_quit(2, "%s is of use only with --replicas", useless);
@@ -42,6 +45,7 @@ void options_replicas(struct options *o, const struct parsing *p)
         return;
     }
     refuse_together(o, p);
+    o->job.began_s = (int)(time(NULL) - JOB_ERA_S);
     o->job.check = p->replicas.check_given ? o->job.check : CHECK_FENCE;
     if (o->job.ranks > LIMIT_RANKS / p->replicas.count)
         pm_quit(2, "%d ranks with --replicas %d are more than the %d processes that a job has at most", o->job.ranks,

@@ -4,6 +4,7 @@
 #ifndef KEEL_BASE_JOB_SETTINGS_H
 #define KEEL_BASE_JOB_SETTINGS_H
 
+#include <limits.h>
 #include <stdbool.h>
 
 #include "runtime/base/address_range.h"
@@ -57,7 +58,8 @@ enum {
     LATE_MAX_MS = 30000
 };
 enum { SCRUB_OFF = 0, SCRUB_MAX_MB = 10000 };
-enum { WATCHERS_MAX = 16 }; /* nodes that one reads */
+enum { JOB_ERA_S = 1577836800 }; /* 2020-01-01 */
+enum { WATCHERS_MAX = 16 };      /* nodes that one reads */
 
 struct job_settings {
     int nodes;      /* that hold ranks at the start */
@@ -85,7 +87,9 @@ struct job_settings {
     struct replica_map replicas; /* who of the ranks is who for the program */
     enum replica_check check;
     enum replica_mismatch on_mismatch;
-    struct flip_rules inject; /* wrong bits on purpose */
+    struct flip_rules inject;            /* wrong bits on purpose */
+    enum replica_share world, files; /* clocks, random bytes and names; files: of all sets, or of each its own */
+    int began_s;                     /* the job, in seconds since JOB_ERA_S */
 };
 
 /* The settings of one value, as they travel: member, key, and which values it may have (FLAG: yes or no; CHOICE: an
@@ -102,6 +106,9 @@ struct job_settings {
     FLAG(copies.hosts_told, "hosts_told")                                                                              \
     CHOICE(check, "check", CHECK_ALL)                                                                                  \
     CHOICE(on_mismatch, "on_mismatch", MISMATCH_KEEP)                                                                  \
+    CHOICE(world, "world", SHARE_ALL)                                                                                  \
+    CHOICE(files, "files", SHARE_ALL)                                                                                  \
+    NUMBER(began_s, "began", 0, INT_MAX - 1)                                                                           \
     NUMBER(silence_ms, "silence", SILENCE_MIN_MS, SILENCE_MAX_MS)                                                      \
     NUMBER(stopped_ms, "stopped", STOPPED_NEVER_MS, STOPPED_MAX_MS)                                                    \
     NUMBER(late_ms, "late", 1, LATE_MAX_MS)                                                                            \

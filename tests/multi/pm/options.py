@@ -369,6 +369,22 @@ def test_keelrun_replicas_with_replica_map_check_and_on_mismatch():
     refused(["--replicas", "2", "--on-mismatch", "vote"], "--on-mismatch: vote is not known")
 
 
+def test_keelrun_replica_world_and_replica_files():
+    """What else they do: multi/world.py."""
+    for world, number in ("one", "4194305\n"), ("all", None):
+        code, out, _ = run(["-n", "1", "--replicas", "2", "--replica-world", world, "sh", "-c", "echo $$"])
+        assert code == 0 and (out == number or not number and out != "4194305\n"), (world, code, out)
+    for files, lines in ("one", "a\n"), ("all", "a\na\n"):
+        with tempfile.TemporaryDirectory() as folder:
+            adds = ["sh", "-c", f"echo a >>{folder}/x"]
+            assert run(["-n", "1", "--replicas", "2", "--replica-files", files, *adds])[0] == 0
+            with open(folder + "/x") as f:
+                assert f.read() == lines
+    for option in "--replica-world", "--replica-files":
+        refused(["--replicas", "2", option, "some"], "%s: some is not known" % option)
+        refused([option, "all"], "%s is of use only with --replicas" % option)
+
+
 def test_keelrun_copies_at_is_half_or_next():
     """Where copies are then: fault/halves.py."""
     for where in "half", "next":

@@ -108,7 +108,7 @@ def test_output_that_differs_is_told_with_rank_stream_and_byte():
     with tempfile.TemporaryDirectory() as folder:
         for stream, name in ("", "standard output"), (">&2", "standard error"):
             script = "echo same $KEEL_RANK; if [ $KEEL_RANK = 1 ]; then mkdir %s/first 2>&- && echo ab1 %s || echo ab2 %s; fi; true" % (folder, stream, stream)
-            code, out, err = run(["-n", "2", "--replicas", "2", "sh", "-c", script])
+            code, out, err = run(["-n", "2", "--replicas", "2", "--replica-files", "all", "sh", "-c", script])
             os.rmdir(folder + "/first")
             at = len("same 1\n" if not stream else "") + 2
             assert code == 0 and re.search(r"rank 1 has not written the same in all sets: set [01] and another one differ from byte %d of its %s on" % (at, name), err), (code, out, err)
