@@ -85,6 +85,16 @@ static void sleep_a_while(struct client *c)
     hall_awake(c);
 }
 
+/* Who wants to know that a wait lasts may wait for something itself. */
+static void tell_that_it_lasts(struct client *c)
+{
+    atomic_fetch_sub(&c->threads.lookers, 1);
+    pthread_mutex_unlock(&c->lock);
+    c->lasts();
+    client_lock(c);
+    atomic_fetch_add(&c->threads.lookers, 1);
+}
+
 bool client_wait(struct client *c, bool (*done)(void *arg), void *arg, struct wait *wait)
 {
     bool slept = false;
@@ -119,6 +129,11 @@ bool client_wait(struct client *c, bool (*done)(void *arg), void *arg, struct wa
         came = c->progress.came;
         if (c->progress.looked_at >= spin.begun + WAIT_SAID_NS || wait->keeps)
             waits_last(c, wait, spin.begun, c->progress.looked_at);
+        if (c->lasts && c->progress.looked_at >= spin.begun + WAIT_SAID_NS) {
+            tell_that_it_lasts(c);
+            if (done(arg))
+                break;
+        }
         if (on)
             continue;
         if (!slept)

@@ -5,8 +5,8 @@
  * allgather. KEEL_TEST_FLIGHT likewise: it flips it in what goes into a socket, with KEEL_TEST_SECOND when it goes
  * again. KEEL_TEST_TARGET: the process to which it was sent flips it where it lies, before the sender goes on.
  * KEEL_TEST_DIE and KEEL_TEST_STOP likewise: that process is killed, or stopped, there; KEEL_TEST_FENCE,
- * KEEL_TEST_END, KEEL_TEST_EXIT: it makes a fence that the others do not make, or ends by keel_finalize, or without
- * it. KEEL_TEST_COST=FOLDER: what a put and its fence cost, before all else. */
+ * KEEL_TEST_ACC, KEEL_TEST_END, KEEL_TEST_EXIT: it makes a fence or an accumulate that the others do not make, or ends
+ * by keel_finalize, or without it; KEEL_TEST_NO_ACC: only that one does not make it. KEEL_TEST_COST=FOLDER: what a put and its fence cost, before all else. */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -94,17 +94,23 @@ __attribute__((visibility("default"))) ssize_t sendmsg(int fd, const struct msgh
 }
 // NOLINTEND(readability-inconsistent-declaration-parameter-name)
 
-/* Is it for this process to do, what only one of the rank's does? */
-static bool mine(const char *name, int step)
+/* Is it for this process to do, what only one of the rank's does, or all but one? */
+static bool is_for_me(const char *name, int step, bool alone)
 {
     const char *text = getenv(name);
     char file[256];
-    int of, at, fd = -1;
-    if (text && sscanf(text, "%d %d %255s", &of, &at, file) == 3 && at == step && of == rank)
-        fd = open(file, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
+    int of, at;
+    if (!text || sscanf(text, "%d %d %255s", &of, &at, file) != 3 || at != step || of != rank)
+        return false;
+    int fd = open(file, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
     if (fd >= 0)
         close(fd);
-    return fd >= 0;
+    return alone == (fd >= 0);
+}
+
+static bool mine(const char *name, int step)
+{
+    return is_for_me(name, step, true);
 }
 
 /* The receiver flips a bit where it has come to lie, and the sender goes on when some set's has. */
@@ -142,6 +148,8 @@ static void flip(int step, void *bytes)
         raise(SIGSTOP);
     if (mine("KEEL_TEST_FENCE", step))
         OK(keel_fence_all());
+    if (mine("KEEL_TEST_ACC", step) || is_for_me("KEEL_TEST_NO_ACC", step, false))
+        OK(keel_acc(segment, rank, 8 * 200, KEEL_INT64, NULL, &(int64_t){1}, 1));
     if (mine("KEEL_TEST_END", step)) {
         OK(keel_finalize());
         exit(0);

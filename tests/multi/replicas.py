@@ -173,6 +173,15 @@ def test_who_is_elsewhere_has_parted():
         assert len(re.findall(r"set \d ends\n", err)) == 1 and err.count("is retired") == 1, (name, err)
 
 
+def test_who_accumulates_alone_has_parted():
+    """Its set waits for a turn that no other set gives it, or the others for what they never make."""
+    for name in ("KEEL_TEST_ACC", "KEEL_TEST_NO_ACC"):
+        code, out, err = spoilt(name, 1, 1)
+        assert code == 1 and out == "" and "keel_acc to rank 1" in err and "no set is left" in err, (name, code, err)
+        code, out, err = spoilt(name, 1, 1, replicas=3)
+        assert (code, out) == (0, FINE) and "keel_acc" in err and err.count("is retired") == 1, (name, code, err)
+
+
 def test_told_and_not_stopped():
     """What is written over by the program itself: it ends as if nothing had been."""
     for mode in ("report", "keep"):

@@ -14,9 +14,11 @@
 struct sum_said {
     uint64_t exchange;
     struct check_sum sum;
-    uint64_t call;
+    uint64_t call;  /* SUM_OF_WHO_WAITS: it has not come to a call at which replicas compare */
     uint64_t wrong; /* ranges that do not lie where they were put (landed.c) */
 };
+
+#define SUM_OF_WHO_WAITS UINT64_MAX
 
 struct replica_self replica = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -152,6 +154,15 @@ static void say(enum replica_call call, size_t wrong, keel_status *status)
             (void)replica_send(s, REPLICA_SUM, &mine, sizeof mine, status);
 }
 
+/* Of who waits: has it only not come as far? What is too long ago to be known is taken for that. */
+static bool is_behind(const struct sum_said *theirs)
+{
+    const struct check_entry *e = check_find(&replica.ops, theirs->sum.count);
+    if (theirs->call != SUM_OF_WHO_WAITS || theirs->sum.count > replica.ops.now.count)
+        return false;
+    return !e || e->after == theirs->sum.after;
+}
+
 /* What is older is of an exchange that went on without it. */
 static bool hear_sum(int set, struct check_sum *sum, size_t *wrong, keel_status *status)
 {
@@ -159,7 +170,7 @@ static bool hear_sum(int set, struct check_sum *sum, size_t *wrong, keel_status 
     do {
         if (!replica_hear(set, REPLICA_SUM, &theirs, sizeof theirs, status))
             return false;
-    } while (theirs.exchange < replica.exchanges);
+    } while (theirs.exchange < replica.exchanges || is_behind(&theirs));
     *sum = theirs.sum;
     *wrong = theirs.wrong;
     return true;
@@ -209,6 +220,31 @@ static keel_status meet_now(enum replica_call call, struct replica_last *last)
     pthread_mutex_unlock(&replica.lock);
     replica_world_met();
     return replica_after(status);
+}
+
+/* A call lasts, and this replica may be the only one that makes it, or wait for what only others have made. Those that
+ * compare already are told how far it is. If that differs from what they did they say so, by their details, and it
+ * takes part. */
+void replica_lasts(void)
+{
+    static struct check_sum told[REPLICAS_MAX];
+    struct replica_last none = {NULL, 0};
+    keel_status status = KEEL_OK;
+    if (replica.check == CHECK_NONE || pthread_mutex_trylock(&replica.lock) != 0)
+        return; /* it compares itself */
+    const struct sum_said mine = {replica.exchanges + 1, replica.ops.now, SUM_OF_WHO_WAITS};
+    bool differs = false;
+    for (int s = 0; s < replica.sets; s++) {
+        int native = replica_native(&replica.client->replicas, replica.rank, s);
+        if (s == replica.set || replica.gone[s] || !mail_has_replica(replica.client, native, REPLICA_SUM))
+            continue;
+        differs = differs || mail_has_replica(replica.client, native, REPLICA_DETAIL);
+        if (told[s].count != mine.sum.count && replica_send(s, REPLICA_SUM, &mine, sizeof mine, &status))
+            told[s] = mine.sum;
+    }
+    if (differs)
+        (void)meet(CALL_fence, &none);
+    pthread_mutex_unlock(&replica.lock);
 }
 
 /* That it is this call is compared, too: a replica that is elsewhere has not done anything else yet. */

@@ -93,6 +93,8 @@ keel_status replica_meet_before(enum replica_call call, int target, const keel_s
                                 const void **bytes, size_t len);
 /* Before an operation is told of: an exchange, where no more are remembered. */
 keel_status replica_room(enum replica_call call);
+/* A wait of this process lasts. */
+void replica_lasts(void);
 /* What a call below came to. Where a member of the set has died the set is retired: this process waits for its end,
  * and the call does not return. */
 keel_status replica_after(keel_status status);

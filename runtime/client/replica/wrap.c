@@ -263,6 +263,7 @@ keel_status replica_begin(struct client *c)
     replica.pid = getpid();
     if (on_exit(compare_at_exit, NULL) != 0)
         return KEEL_ERR_NOMEM;
+    c->lasts = replica_lasts;
     (void)calls_wrap(&wrapped);
     replica_world_begin();
     return KEEL_OK;

@@ -353,6 +353,11 @@ keel_status mail_receive_replica(struct client *c, int rank, uint32_t tag, uint3
     return receive(c, PARCEL_REPLICA, rank, tag, unless, data, max, len, NULL, true);
 }
 
+bool mail_has_replica(struct client *c, int rank, uint32_t tag)
+{
+    return receive(c, PARCEL_REPLICA, rank, tag, tag, NULL, 0, NULL, NULL, false) == KEEL_OK;
+}
+
 keel_status mail_test(struct client *c, int rank, uint32_t tag, size_t *len, int *from)
 {
     return receive(c, PARCEL_MAIL, rank, tag, tag, NULL, 0, len, from, false);
