@@ -35,8 +35,7 @@ def functions(top):
         text = path.read_text()
         for match in re.finditer(r"^(?:\w[\w ]*[ *])replica_(\w+)\([^;{]*\)\n\{\n(.*?)^\}", text, re.M | re.S):
             found[match[1]] = match[2]
-        macros = r"^(GET|REFUSED|CONTRIBUTES|CONTRIBUTES_KEPT|CONTRIBUTES_FOR_BLOCKS|BLOCKS)\((\w+),"
-        for match in re.finditer(macros, text, re.M):
+        for match in re.finditer(r"^(GET|REFUSED|CONTRIBUTES\w*|BLOCKS)\((\w+),", text, re.M):
             found[match[2]] = {"GET": "replica_native_of", "REFUSED": "replica_refuses"}.get(match[1], "BELOW")
     return found
 

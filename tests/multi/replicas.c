@@ -6,7 +6,8 @@
  * again. KEEL_TEST_TARGET: the process to which it was sent flips it where it lies, before the sender goes on.
  * KEEL_TEST_DIE and KEEL_TEST_STOP likewise: that process is killed, or stopped, there; KEEL_TEST_FENCE,
  * KEEL_TEST_ACC, KEEL_TEST_END, KEEL_TEST_EXIT: it makes a fence or an accumulate that the others do not make, or ends
- * by keel_finalize, or without it; KEEL_TEST_NO_ACC: only that one does not make it. KEEL_TEST_COST=FOLDER: what a put and its fence cost, before all else. */
+ * by keel_finalize, or without it; KEEL_TEST_NO_ACC: only that one does not make it.
+ * KEEL_TEST_COST=FOLDER: what a put and its fence cost, before all else. */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <signal.h>

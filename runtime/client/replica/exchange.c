@@ -232,7 +232,7 @@ void replica_lasts(void)
     keel_status status = KEEL_OK;
     if (replica.check == CHECK_NONE || pthread_mutex_trylock(&replica.lock) != 0)
         return; /* it compares itself */
-    const struct sum_said mine = {replica.exchanges + 1, replica.ops.now, SUM_OF_WHO_WAITS};
+    const struct sum_said mine = {replica.exchanges + 1, replica.ops.now, SUM_OF_WHO_WAITS, 0};
     bool differs = false;
     for (int s = 0; s < replica.sets; s++) {
         int native = replica_native(&replica.client->replicas, replica.rank, s);

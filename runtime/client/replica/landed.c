@@ -1,7 +1,7 @@
 /* With --check hash and all replicas also look at what they have put where it lies, so that a bit is found that was
  * flipped on the way, or in the memory of the target. What each has put is in the sum that replicas compare (check.h);
- * that it lies there each of them asks in its own set (op/inspect.h), before it says its sum. Who finds something
- * else gets the bytes from a replica in whose set they are right, while all others of the rank stand still.
+ * that it lies there each of them asks in its own set (op/inspect.h), before it says its sum. Who finds something else
+ * gets the bytes from a replica in whose set they are right, while all others of the rank stand still.
  *
  * A rank's own part it may change by plain stores whenever it likes, so puts to it are not looked at. */
 #include <inttypes.h>

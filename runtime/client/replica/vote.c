@@ -1,9 +1,9 @@
 /* --check all: what each replica has put goes to all sets. To its own as ever; to each other one, before it counts, for
  * its agent to compare it byte by byte with what lies there (op/inspect.h). Each replica tells the others in which sets
  * it has found something else, and where two vote the majority counts: what only one says was flipped on the way of its
- * question. A set that is said to be wrong inspects what it has itself, tells all, and is mended as with --check
- * hash. Each of these steps is made by all, whatever they found, so that nobody waits for one who has heard less
- * before a death.
+ * question. A set that is said to be wrong inspects what it has itself, tells all, and is mended as with --check hash.
+ * Each of these steps is made by all, whatever they found, so that nobody waits for one who has heard less before a
+ * death.
  *
  * The parts of the other sets' ranks are attached when they are first asked about; replicas describe them to each other
  * when they have allocated. */

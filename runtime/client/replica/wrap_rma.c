@@ -117,10 +117,10 @@ static keel_status shape_may_go(enum replica_call call)
 
 /* room: for what is told of it; may_go: where it cannot be written over. */
 #define PUTS(room, told, may_go, below)                                                                                \
-    keel_status status = room;                                                                                         \
-    status = status == KEEL_OK ? told : status;                                                                        \
-    status = status == KEEL_OK ? may_go : status;                                                                      \
-    return replica_went(status == KEEL_OK ? below : status)
+    keel_status status = (room);                                                                                       \
+    status = status == KEEL_OK ? (told) : status;                                                                      \
+    status = status == KEEL_OK ? (may_go) : status;                                                                    \
+    return replica_went(status == KEEL_OK ? (below) : status)
 
 keel_status replica_put(keel_segment *segment, int rank, size_t offset, const void *src, size_t len)
 {
