@@ -197,6 +197,9 @@ def test_a_set_without_a_member_ends():
             code, out, err = spoilt("KEEL_TEST_DIE", 1, step, replicas=replicas)
             assert (code, out) == (0, FINE), (step, code, out, err)
             assert re.search(r"set \d has lost rank 1 \(.*SIGKILL.*\) and is retired", err), (step, err)
+
+
+def test_a_set_without_a_member_ends_when_all_is_looked_at():
     for check in LOOKING:
         for step in WHERE:
             code, out, err = spoilt("KEEL_TEST_DIE", 1, step, "--check", check, *nodes(3), replicas=3)

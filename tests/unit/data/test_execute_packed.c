@@ -9,6 +9,7 @@
 
 #include "execute_steps.h"
 #include "runtime/wire/arith.h"
+#include "runtime/wire/digest.h"
 #include "runtime/wire/pack.h"
 
 /* Two words, at 0 and 24 from the message's offset. */
@@ -105,6 +106,32 @@ static void test_execute_packed_get_brings_the_pieces(void **state)
     assert_int_equal(got[1], 32);
 }
 
+static void test_execute_inspection_says_hashes_or_where_bytes_differ(void **state)
+{
+    (void)state;
+    struct two body = two_of(31, 32);
+    assert_int_equal(rank_ask(writer, 0, packed_wire(WIRE_PUT, SEG_NONE), &body), KEEL_OK);
+    struct wire ask = packed_wire(WIRE_GET, SEG_NONE);
+    ask.flags |= GET_F_INSPECTS;
+    ask.len = (uint32_t)pack_head(2);
+    assert_int_equal(rank_ask(writer, 0, ask, &body), KEEL_OK);
+    uint64_t found[2];
+    assert_int_equal(writer->reply.len, sizeof found);
+    memcpy(found, writer->body, sizeof found);
+    assert_true(found[0] == digest(&body.value[0], 8, 0) && found[1] == digest(&body.value[1], 8, 0));
+    ask.flags |= GET_F_COMPARES;
+    ask.len = sizeof body;
+    ((uint8_t *)&body.value[1])[5] ^= 1;
+    assert_int_equal(rank_ask(writer, 0, ask, &body), KEEL_OK);
+    memcpy(found, writer->body, sizeof found);
+    assert_true(found[0] == DIGEST_SAME && found[1] == 6);
+    ask.flags &= (uint8_t)~GET_F_INSPECTS; /* what compares inspects */
+    assert_int_equal(rank_ask(writer, 0, ask, &body), KEEL_ERR_ARG);
+    ask.flags = GET_F_INSPECTS; /* and has pieces */
+    ask.len = 0;
+    assert_int_equal(rank_ask(writer, 0, ask, NULL), KEEL_ERR_ARG);
+}
+
 static void test_execute_malformed_pieces_are_refused_and_not_passed_on(void **state)
 {
     (void)state;
@@ -151,6 +178,7 @@ int main(void)
         TEST(test_execute_packed_put_through_the_primary_reaches_every_copy),
         TEST(test_execute_packed_accumulate_counts_once_also_at_the_promoted_copy),
         TEST(test_execute_packed_get_brings_the_pieces),
+        TEST(test_execute_inspection_says_hashes_or_where_bytes_differ),
         TEST(test_execute_malformed_pieces_are_refused_and_not_passed_on),
     };
     return cmocka_run_group_tests_name("execute_packed", tests, NULL, NULL);
