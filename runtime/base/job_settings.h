@@ -87,7 +87,7 @@ struct job_settings {
     struct replica_map replicas; /* who of the ranks is who for the program */
     enum replica_check check;
     enum replica_mismatch on_mismatch;
-    struct flip_rules inject;            /* wrong bits on purpose */
+    struct flip_rules inject;        /* wrong bits on purpose */
     enum replica_share world, files; /* clocks, random bytes and names; files: of all sets, or of each its own */
     int began_s;                     /* the job, in seconds since JOB_ERA_S */
 };

@@ -128,7 +128,7 @@ struct client {
     struct replica_map replicas;
     struct flying flying;  /* of the thread that calls */
     _Atomic uint64_t step; /* where the program says that it is (keel_timestep) */
-    void (*lasts)(void); /* a wait does; called without the lock, also again. NULL: nobody wants to know */
+    void (*lasts)(void);   /* a wait does; called without the lock, also again. NULL: nobody wants to know */
 };
 _Static_assert(offsetof(struct client, node) + sizeof(int) <= 64, "see above");
 
