@@ -134,10 +134,23 @@ bool flip_rule_parse(const char *text, struct flip_rule *out, char *why, size_t 
     return true;
 }
 
+/* As short as it reads back. */
+static int rate_digits(double rate)
+{
+    char text[64];
+    for (int digits = 1; digits < 17; digits++) {
+        double back;
+        snprintf(text, sizeof text, "%.*g", digits, rate);
+        if (number_real(text, 0, 1, &back) && back == rate) // NOLINT(clang-diagnostic-float-equal) to the bit
+            return digits;
+    }
+    return 17;
+}
+
 const char *flip_rule_text(const struct flip_rule *rule, char out[FLIP_TEXT_MAX])
 {
-    int n = snprintf(out, FLIP_TEXT_MAX, "rate=%.17g,where=%s,step=%" PRIu64 "..", rule->rate, wheres[rule->where],
-                     rule->from);
+    int n = snprintf(out, FLIP_TEXT_MAX, "rate=%.*g,where=%s,step=%" PRIu64 "..", rate_digits(rule->rate), rule->rate,
+                     wheres[rule->where], rule->from);
     if (rule->to != FLIP_NO_END)
         n += snprintf(out + n, FLIP_TEXT_MAX - (size_t)n, "%" PRIu64, rule->to);
     n += snprintf(out + n, FLIP_TEXT_MAX - (size_t)n, ",seed=%" PRIu64, rule->seed);
