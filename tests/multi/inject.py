@@ -2,13 +2,16 @@
 them without replicas and with them."""
 import os
 import re
+import subprocess
 import sys
+import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../lib"))
 import keeltest
 from keeltest import run
 
-PROGRAM = os.environ.get("KEEL_INJECT", "")
+PROGRAM, SDC, STENCIL, SCF, WATER = (
+    os.environ.get(name, "") for name in ("KEEL_INJECT", "KEEL_SDC", "KEEL_STENCIL", "KEEL_SCF", "KEEL_WATER"))
 WAYS = ("put", "put_nb", "strided", "acc", "message")
 
 
@@ -29,8 +32,7 @@ def test_each_way_of_sending_gets_one():
         out, err, events = job("--inject", "where=send,rank=1,step=4,count=1", way=way)
         [f] = flips(events)
         assert (f["where"], f["rank"], f["set"], f["step"], f["target"]) == ("send", "1", "0", "4", "0"), (way, f)
-        call = {"strided": "put_strided", "message": "message_send"}.get(way, way)
-        assert f["call"] == "keel_" + call
+        assert f["call"] == "keel_" + {"strided": "put_strided", "message": "message_send"}.get(way, way), f
         assert 0 <= int(f["bit"]) < 64 * 64 and out == "1 wrong words\n" and err == "", (way, f, out, err)
 
 
@@ -40,7 +42,8 @@ def test_flight_leaves_the_programs_memory_alone():
         for nodes in ("1", "2"):
             out, err, events = job("--nodes", nodes, "--inject", "where=flight,rank=1,step=4,count=1", way=way)
             [f] = flips(events)
-            assert (f["where"], f["rank"], f["step"]) == ("flight", "1", "4") and (way == "acc" or f["target"] == "0")
+            assert (f["where"], f["rank"], f["step"]) == ("flight", "1", "4"), f
+            assert way == "acc" or f["target"] == "0", f
             assert out == "1 wrong words\n" and err == "", (way, nodes, f, out, err)
     out, _, events = job("--inject", "where=flight,rate=1", way="strided")
     assert flips(events) == [] and out == "0 wrong words\n", events
@@ -97,6 +100,91 @@ def test_who_sent_what_to_whom_is_in_the_event_log():
                     "bytes": "8"}, events  # it has counted the word
     _, _, events = job("--replicas", "3", "--inject", rule)
     assert [d["rank"] for d in differences(events)] == ["0"], events
+
+
+def sdc(lines, *args):
+    """keel-sdc on an event log of these lines: exit code, what it printed, what it complained of, steps.csv."""
+    with tempfile.TemporaryDirectory() as folder:
+        log = os.path.join(folder, "log")
+        with open(log, "w") as f:
+            f.writelines(lines)
+        p = subprocess.run([SDC, *args, log], capture_output=True, text=True)
+        csv = os.path.join(folder, "steps.csv")
+        subprocess.run([SDC, "--dir", folder, log], capture_output=True)
+        return p.returncode, p.stdout, p.stderr, open(csv).read().split("\n") if os.path.exists(csv) else []
+
+
+def lines_of(*args, program, ranks):
+    with keeltest.Job(["-n", str(ranks), "--replicas", "2", "--on-mismatch", "report", *args, *program]) as j:
+        assert j.wait() == 0, j.stderr()
+        return j.events_text()
+
+
+def test_sdc_of_a_bit_that_lives_for_one_step_is_localised():
+    text = lines_of("--inject", "where=send,set=1,rank=2,step=4,count=1", program=[PROGRAM, "put", "10"], ranks=6)
+    code, out, err, csv = sdc([text], "--without", "keel_allreduce_sum")
+    assert (code, err) == (0, ""), err
+    assert out == "localised: 1 wrong bit, 1 bad messages, 2 of 6 ranks tainted, steps 4 to 4\n", out
+    assert csv[1] == "4,1,1,1,1,1,2", csv
+    code, out, err, csv = sdc([text])  # all hear of it by the sum
+    assert out.startswith("progressive: 1 wrong bit, 6 bad messages, 6 of 6 ranks tainted, steps 4 to 9\n"), out
+    assert csv[2] == "9,0,5,6,1,5,6", csv
+
+
+def test_sdc_knows_the_three_kinds():
+    start = '{"event":"started","ranks":16,"replicas":{"sets":2,"native":[]}}\n'
+
+    def said(name, step, rank, more):
+        return f'{{"event":"application","name":"{name}","text":"set=1 rank={rank} step={step}{more}"}}\n'
+    flip = said("flip", 3, 1, " where=send call=keel_put bit=4")
+    bad = " call=keel_put operations=2 bytes=8"
+    grows = [said("differs", 3 + k, k, f" target={k + 1}" + bad) for k in range(1, 7)]
+    assert sdc([start, *reversed(grows), flip])[1].startswith("progressive: 1 wrong bit, 12 bad messages, 7 of 8 ")
+    to_all = said("differs", 4, 1, bad)
+    assert sdc([start, flip, to_all])[1].startswith("immediate: 1 wrong bit, 14 bad messages, 8 of 8")
+    assert sdc([start, flip, grows[0]])[1].startswith("localised: 1 wrong bit, 2 bad messages, 2 of 8")
+    assert sdc([start])[:3] == (0, "no wrong bit: 0 wrong bits, 0 bad messages, 0 of 8 ranks tainted\n", "")
+    own = said("differs", 4, 1, " target=1" + bad)
+    assert sdc([start, flip, own])[1].startswith("localised: 1 wrong bit, 0 bad messages, 1 of 8"), "to itself"
+    there = said("flip", 3, 1, " where=flight target=5 bit=4")
+    assert sdc([start, there])[3][1] == "3,1,0,0,1,0,1"
+
+
+def test_sdc_bad_inputs_are_one_line():
+    for lines, why in ((["no\n"], "line 1 is no line of an event log"), ([], "no job has started in it"),
+                       (['{"event":"started","ranks":0}\n'], "no job has started in it")):
+        code, out, err, _ = sdc(lines)
+        assert (code, out) == (2, "") and why in err and err.count("\n") == 1, (code, out, err)
+    assert sdc([], "--dir", "/nowhere")[0] == 2
+    p = subprocess.run([SDC, "/nowhere"], capture_output=True, text=True)
+    assert p.returncode == 2 and p.stderr == "keel-sdc: /nowhere: No such file or directory\n", p
+
+
+def test_stencil_without_replicas_is_wrong_and_spreads_progressively():
+    """Exit code 0, and another field: a wrong bit in the border between two ranks."""
+    right = re.search("field .*", run(["-n", "4", STENCIL, "5p", "--sweeps=50"])[1])[0]
+    code, out, _ = run(["-n", "4", "--inject", "where=send,rank=1,step=20,count=1,seed=3",
+                        STENCIL, "5p", "--sweeps=50"])
+    assert code == 0 and "field " in out and right not in out, (code, out)
+    text = lines_of("--inject", "where=send,set=1,rank=5,step=10,count=1,seed=1",
+                    program=[STENCIL, "9p", "-c", "32x32", "-s", "40"], ranks=16)
+    code, out, err, csv = sdc([text])
+    assert code == 0 and out.startswith("progressive: 1 wrong bit"), (out, err)
+    tainted = [int(line.split(",")[6]) for line in csv[1:-1]]
+    assert tainted == sorted(tainted) and tainted[0] == 2 and tainted[-1] > 8, tainted
+    code, out, _ = run(["-n", "4", "--replicas", "3", "--inject", "where=send,set=2,rank=1,step=20,count=1,seed=3",
+                        STENCIL, "5p", "--sweeps=50"])
+    assert code == 0 and right in out, (code, out)
+
+
+def test_scf_takes_longer_or_does_not_converge():
+    """A single bit is ironed out, at the cost of iterations; bits in each iteration are not."""
+    right = run(["-n", "1", SCF, WATER])[1]
+    code, out, err = run(["-n", "1", "--inject", "where=send,step=8,count=1,rate=0.3,seed=3", SCF, WATER])
+    assert code == 0 and re.search("Total.*", out)[0] == re.search("Total.*", right)[0], (code, out, err)
+    assert out.count("\niteration") > right.count("\niteration"), (out, right)
+    code, out, err = run(["-n", "1", "--inject", "where=send,step=1..,rate=0.2", SCF, "-n", "15", WATER])
+    assert code == 3 and "no convergence in 15 iterations" in err and "Converged" not in out, (code, out, err)
 
 
 def test_sets_get_different_ones():
