@@ -385,6 +385,13 @@ def test_keelrun_replica_world_and_replica_files():
         refused([option, "all"], "%s is of use only with --replicas" % option)
 
 
+def test_keelrun_inject_makes_bits_wrong():
+    """Which ones, and what comes of them: multi/inject.py."""
+    assert run(["-n", "2", "--inject", "rate=0", "true"]) == (0, "", "")
+    refused(["--inject", "rate=1.5"], "--inject rate=1.5: rate=1.5 is no number from 0 to 1")
+    refused(["--inject", "count=1,rank=4"], "--inject rank=4: the last rank is 3")
+
+
 def test_keelrun_copies_at_is_half_or_next():
     """Where copies are then: fault/halves.py."""
     for where in "half", "next":
