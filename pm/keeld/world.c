@@ -85,11 +85,27 @@ static int leading(const struct keeld *a)
     return last;
 }
 
-static void remove_beside(const struct world_page *page, enum shadow_kind kind, const char *path)
+static void remove_of(const struct world_page *page, int set, enum shadow_kind kind, const char *path)
 {
     char name[SHADOW_PATH];
-    if (shadow_name(kind, page->job, page->set, page->rank, path, name))
+    if (shadow_name(kind, page->job, set, page->rank, path, name))
         (void)unlink(name);
+}
+
+static void remove_beside(const struct world_page *page, enum shadow_kind kind, const char *path)
+{
+    remove_of(page, page->set, kind, path);
+}
+
+/* The nodes of a set that is retired may be dead, and it has written what its replicas have. */
+static void remove_of_the_dead(const struct keeld *a, const struct world_page *page, const char *path)
+{
+    for (int s = 0; s < a->job.settings.replicas.replicas; s++)
+        if (a->view.loss[s].retired && s != page->set) {
+            remove_of(page, s, SHADOW_OWN, path);
+            remove_of(page, s, SHADOW_GONE, path);
+            remove_of(page, s, SHADOW_MAKING, path);
+        }
 }
 
 /* What several ranks have written is in the list of each, and the first one's turn does it. */
@@ -118,8 +134,11 @@ static void settle_all(const struct keeld *a, int fd)
         return;
     uint32_t len = atomic_load(&page->written_len);
     page->written[WORLD_WRITTEN - 1] = '\0';
-    for (uint32_t i = 0; i < len && i < WORLD_WRITTEN; i += (uint32_t)strlen(page->written + i) + 1)
+    for (uint32_t i = 0; i < len && i < WORLD_WRITTEN; i += (uint32_t)strlen(page->written + i) + 1) {
         settle(page, page->set == leading(a), page->written + i);
+        if (page->set == leading(a))
+            remove_of_the_dead(a, page, page->written + i);
+    }
     munmap(page, sizeof *page);
 }
 

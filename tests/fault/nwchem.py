@@ -150,14 +150,19 @@ def random_moments(seeds, first):
     print("%d runs: %d right, %d ended with a line and a code other than 0" % (seeds, right, told))
 
 
-parser = argparse.ArgumentParser()
-parser.add_argument("--seeds", type=int, default=0)
-parser.add_argument("--first", type=int, default=1)
-args = parser.parse_args()
-if not shutil.which(PROGRAM):
-    sys.exit(77)
-if args.seeds:
-    random_moments(args.seeds, args.first)
-else:
-    runs_to_its_end()
-    a_death_in_the_middle()
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--seeds", type=int, default=0)
+    parser.add_argument("--first", type=int, default=1)
+    args = parser.parse_args()
+    if not shutil.which(PROGRAM):
+        sys.exit(77)
+    if args.seeds:
+        random_moments(args.seeds, args.first)
+    else:
+        runs_to_its_end()
+        a_death_in_the_middle()
+
+
+if __name__ == "__main__":
+    main()
