@@ -5,7 +5,8 @@
  *     ▲                                                                 │      where it is after a while ──► moved
  *     └── by a later plan it stays, or goes to a node whose data ───────┘
  *         are not there yet; one that has accepted goes where that
- *         plan sends it, or begins again here
+ *         plan sends it, or begins again here, also if it accepts
+ *         only then, as its program was told before
  *
  * Nobody waits for another rank of its line: where it goes there may be ranks of a slot that is to go on itself. */
 #include "runtime/agent/agent.h"
@@ -27,11 +28,12 @@ bool ranks_release(struct agent *a, struct life life, int to, uint32_t order)
     if (!may_move(a, life) || to < 0 || to >= a->members || !a->view.alive[to] || to == a->self || !proc ||
         proc->exited || proc->released || !proc->intents)
         return false;
+    uint32_t stays = RELEASE_NONE; /* else it was told before, and has accepted since */
+    atomic_compare_exchange_strong(&proc->intents->released, &stays, RELEASE_ASKED);
     proc->released = true;
     proc->released_at = a->now;
     proc->moves_to = to;
     proc->move_order = order;
-    atomic_store(&proc->intents->released, RELEASE_ASKED);
     agent_say(a, "released", J_INT("rank", life.rank), J_UINT("incarnation", life.incarnation), J_INT("to", to));
     FAULT_POINT("procs.releasing");
     a->ops.release(a->ops.user, proc);
@@ -47,7 +49,7 @@ void ranks_moved(struct agent *a, struct proc *proc)
     bool complete = atomic_load(&proc->intents->moved) == MOVED_COMPLETE && atomic_load(&proc->intents->open) == 0;
     proc->exited = true;
     struct view_event e = view_event_of_life(VIEW_RANK_MOVED, proc->life);
-    e.c = (uint32_t)(proc->released ? proc->moves_to : a->self); /* it was ended as it was to stay: it begins again */
+    e.c = (uint32_t)(proc->released ? proc->moves_to : a->self); /* it has ended as it was to stay: it begins again */
     e.d = view_moved_word(complete, proc->move_order);
     FAULT_POINT("procs.moved");
     a->ops.submit(a->ops.user, &e);

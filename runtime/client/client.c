@@ -147,7 +147,7 @@ keel_status client_leave(struct client *c)
     pthread_mutex_unlock(&c->lock);
     if (!begins)
         return KEEL_ERR_STATE;
-    bool moves = atomic_load(&c->told_to_move) && move_accept(c);
+    bool moves = move_ends_process(c);
     keel_status status = client_let_go(c);
     /* Other threads that wait, and requests that nobody waited for: before others hear of it, and leave, too. */
     coll_end(c, KEEL_ERR_STATE);

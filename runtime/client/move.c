@@ -19,10 +19,18 @@ bool move_may(struct client *c)
     return !open;
 }
 
-bool move_accept(struct client *c)
+static bool accept(struct client *c)
 {
     uint32_t asked = RELEASE_ASKED;
     return atomic_compare_exchange_strong(&c->intents->released, &asked, RELEASE_ACCEPTED);
+}
+
+bool move_ends_process(struct client *c)
+{
+    if (!atomic_load(&c->told_to_move))
+        return false;
+    atomic_store(&c->intents->released, RELEASE_ACCEPTED); /* from whatever it is: who was told cannot be told back */
+    return true;
 }
 
 void move_point_reached(struct client *c)
@@ -37,7 +45,7 @@ void move_point_reached(struct client *c)
 
 bool move_go(struct client *c)
 {
-    if (!move_accept(c))
+    if (!accept(c))
         return false;
     FAULT_POINT("rank.moving");
     c->move_status = client_let_go(c);

@@ -362,7 +362,7 @@ void procs_exited(struct plane *p, const struct command *c)
         return;
     procs_readable(p, k); /* its last words come before its end */
     entry_shut(p, k);
-    if (proc->released && k->intents && atomic_load(&k->intents->moved) && c->code == 0)
+    if (k->intents && atomic_load(&k->intents->moved) && c->code == 0) /* it may be to stay by now */
         ranks_moved(&p->agent, proc);
     else if (k->hidden)
         ranks_exited(&p->agent, proc, 0, k->signal);

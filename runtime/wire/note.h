@@ -62,7 +62,8 @@ struct behind {
 };
 #define BEHIND_REVOKED UINT64_MAX
 
-/* intent_page.released. ASKED becomes NONE again or ACCEPTED, whichever is first; ACCEPTED stays. */
+/* intent_page.released. ASKED becomes NONE again or ACCEPTED, whichever is first; ACCEPTED stays. A program that was told
+ * of ASKED may accept when it is NONE again: then the rank's next life begins on the same node, or where it is to go. */
 enum release { RELEASE_NONE, RELEASE_ASKED, RELEASE_ACCEPTED };
 /* intent_page.moved. COMPLETE: all that it has begun is complete in all copies. */
 enum moved_word { MOVED_NOT, MOVED_COMPLETE, MOVED_IN_DOUBT };

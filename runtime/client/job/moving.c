@@ -48,11 +48,15 @@ bool call_move_pending(void)
 keel_status call_move(void)
 {
     struct client *c = &process_client;
-    if (!c->ready || !atomic_load_explicit(&c->intents->released, memory_order_relaxed))
+    if (!c->ready)
         return KEEL_ERR_STATE;
-    atomic_fetch_add_explicit(&c->intents->move_points, 1, memory_order_relaxed);
-    FAULT_POINT("rank.move_called");
-    if (move_may(c))
-        moving_go(NULL);
+    if (atomic_load_explicit(&c->intents->released, memory_order_relaxed)) {
+        atomic_fetch_add_explicit(&c->intents->move_points, 1, memory_order_relaxed);
+        FAULT_POINT("rank.move_called");
+        if (move_may(c))
+            moving_go(NULL);
+    }
+    if (!atomic_load_explicit(&c->intents->released, memory_order_relaxed))
+        atomic_store(&c->told_to_move, false); /* the program hears that it stays, and goes on */
     return KEEL_ERR_STATE;
 }

@@ -110,6 +110,34 @@ static void test_moves_rank_with_open_puts_is_not_complete_whatever_it_says(void
     assert_view(3, 1, 0);
 }
 
+/* The program was told that it is to go, and ends by that when it is to stay again. */
+static void test_moves_rank_that_ends_as_it_was_to_stay_begins_again_there(void **state)
+{
+    struct client c = {.intents = &page};
+    assert_false(move_ends_process(&c));
+    assert_int_equal(page.released, RELEASE_NONE);
+    c.told_to_move = true;
+    assert_true(move_ends_process(&c));
+    assert_int_equal(page.released, RELEASE_ACCEPTED);
+    page.moved = MOVED_COMPLETE;
+    ranks_moved(&w.node[0].agent, *state);
+    world_restore();
+    assert_view(0, 1, 0);
+    assert_int_equal(w.node[0].assigns, 1);
+}
+
+/* Who has accepted by itself goes where it is sent next, and is not asked again. */
+static void test_moves_rank_that_ends_as_it_was_to_stay_may_be_sent_on(void **state)
+{
+    page.released = RELEASE_ACCEPTED;
+    assert_true(release(3));
+    assert_int_equal(page.released, RELEASE_ACCEPTED);
+    page.moved = MOVED_COMPLETE;
+    ranks_moved(&w.node[0].agent, *state);
+    world_restore();
+    assert_view(3, 1, 0);
+}
+
 /* Its own end, and where it was. */
 static void test_moves_released_rank_that_dies_has_died(void **state)
 {
@@ -251,6 +279,8 @@ int main(void)
         TEST(test_moves_released_rank_begins_on_its_target_and_no_copy_is_made_equal),
         TEST(test_moves_rank_that_did_not_end_by_itself_leaves_doubts),
         TEST(test_moves_rank_with_open_puts_is_not_complete_whatever_it_says),
+        TEST(test_moves_rank_that_ends_as_it_was_to_stay_begins_again_there),
+        TEST(test_moves_rank_that_ends_as_it_was_to_stay_may_be_sent_on),
         TEST(test_moves_released_rank_that_dies_has_died),
         TEST(test_moves_target_that_dies_meanwhile_is_not_waited_for),
         TEST(test_moves_only_who_can_move_is_released),

@@ -1,0 +1,49 @@
+"""Ranks that live and are to go to another node (keelrun --grid) and end in a way of their own meanwhile: it counts."""
+import os
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+from keeltest import KEELCTL, Job, main, wait_for
+
+LEAVES = os.environ.get("KEEL_LEAVES", "build/tests/fault/leaves")
+LINE = ["-n", "3", "--nodes", "3", "--spares", "2", "--grid", "5", "--spare-alloc", "1D(1,2)", "--substitution", "1D",
+        "--on-failure", "substitute"]  # nodes 0 1 2 | 3 4
+STEPS = 60
+
+
+def leaves(how, leave_ms):
+    return Job(LINE + [LEAVES, how], env={"KEEL_LEAVE_MS": str(leave_ms)})
+
+
+def kill_node(job, node):
+    subprocess.run([KEELCTL, "kill-node", job.id(), str(node)], check=True, capture_output=True, timeout=30)
+
+
+def wait_said(job, name, count=1):
+    def said():
+        assert job.process.poll() is None, "the job ended: " + job.stderr()
+        return len([e for e in job.events("application") if e["name"] == name]) >= count
+    wait_for(said, "%d ranks to say %s" % (count, name))
+
+
+def begun(job, rank):
+    """How often the rank began."""
+    return len([e for e in job.events("application") if e["name"] == "begun" and e["rank"] == rank])
+
+
+def test_who_was_told_to_go_and_ends_when_it_may_stay_begins_again():
+    with leaves("ask", 60000) as job:
+        wait_said(job, "begun", 3)
+        kill_node(job, 0)
+        wait_said(job, "asked")
+        kill_node(job, 4)
+        kill_node(job, 3)
+        code = job.wait()
+        assert code == 0, (code, job.stderr())
+        assert [e["rank"] for e in job.events("stays")].count(2) == 1, job.events("stays")
+        assert job.stdout() == "all have counted to %d\n" % (3 * STEPS), job.stdout()
+        assert begun(job, 2) == 2 and not job.events("made_to_leave")
+
+
+main(globals())
