@@ -49,11 +49,14 @@ struct plane_callbacks {
     /* Start another process on this node for this life of its rank; then plane_process_started with a new seat. */
     void (*respawn)(void *user, struct life life);
     /* The opposite of assigned: the process in seat is to end, and its rank goes to another node. It has been told.
-     * When it has not ended after a while it is to be killed; plane_process_moved is then about it, and nobody counts a
-     * death. A process that ends for a reason of its own is told of as ever. */
+     * When it has not ended after a while plane_process_overdue is to be called. A process that ends for a reason of its
+     * own is told of as ever. */
     void (*release)(void *user, int seat);
-    /* And back: it stays. If it has been killed for it by then plane_process_moved says so all the same. */
+    /* And back: it stays. */
     void (*stay)(void *user, int seat);
+    /* It is overdue, and to be killed. If that is what ends it plane_process_moved is to be called, and nobody counts a
+     * death. */
+    void (*end)(void *user, int seat);
     /* A process of this node has called keel_init: the program is one of Keel's. */
     void (*here)(void *user);
     /* The program of seat has started the rank's process, pid, and that has died, of signal (or SIGNAL_HIDDEN). What is
@@ -110,6 +113,9 @@ int plane_place(const struct plane *plane, int node);
 keel_status plane_process_started(struct plane *plane, int seat, struct life life, int pid, int fd);
 /* The process in seat ended: by exit with code, or by signal (0 if none). */
 void plane_process_exited(struct plane *plane, int seat, int code, int signal);
+/* The process in seat was released and has not ended for so long that it is to be killed. The callback end follows,
+ * unless it is to stay by now, or its program has come to its end. */
+void plane_process_overdue(struct plane *plane, int seat);
 /* The process in seat, which was to be released, has been killed for that. */
 void plane_process_moved(struct plane *plane, int seat);
 /* The rank, which runs on this node, is to go on in a new process on that node. Nothing happens where it is not here or

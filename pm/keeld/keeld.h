@@ -80,8 +80,8 @@ struct keeld_process {
     bool own_fault;     /* died of it while the job ran */
     bool retired;       /* its set has lost another process: it is ended, and nobody is told */
     int aborted;        /* with which code it said that it ends the job (PMI); 0: it has not */
-    uint64_t leave_by;  /* its rank goes elsewhere: who has not ended by then (uv_now) is killed; 0: it stays */
-    bool made_to_leave; /* it was */
+    uint64_t leave_by;  /* its rank goes elsewhere: who has not ended by then (uv_now) is overdue; 0: nobody asks */
+    bool made_to_leave; /* killed for it, unless it ends by itself before */
     int hidden_pid;     /* the rank's process, which this one has started, and which has died: 0: none; */
     int hidden_signal;  /* of what */
 };
@@ -225,6 +225,7 @@ void keeld_ranks_assigned(struct keeld *a, int seat, struct life life);
 void keeld_ranks_respawn(struct keeld *a, struct life life);
 void keeld_ranks_release(struct keeld *a, int seat);
 void keeld_ranks_stay(struct keeld *a, int seat);
+void keeld_ranks_end(struct keeld *a, int seat);
 void keeld_ranks_hidden_death(struct keeld *a, int seat, int pid, int signal);
 void keeld_ranks_plain_death(struct keeld *a, int seat);
 void keeld_ranks_standby(struct keeld *a);

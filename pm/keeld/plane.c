@@ -31,6 +31,11 @@ static void plane_stay(void *user, int seat)
     keeld_ranks_stay(user, seat);
 }
 
+static void plane_end(void *user, int seat)
+{
+    keeld_ranks_end(user, seat);
+}
+
 static void plane_here(void *user)
 {
     struct keeld *a = user;
@@ -199,6 +204,7 @@ bool keeld_plane_open(struct keeld *a, struct plane_blob *blob)
                                         .respawn = plane_respawn,
                                         .release = plane_release,
                                         .stay = plane_stay,
+                                        .end = plane_end,
                                         .here = plane_here,
                                         .hidden_death = plane_hidden_death,
                                         .plain_death = plane_plain_death,

@@ -282,15 +282,14 @@ static void leave_passed(uv_timer_t *timer)
     uint64_t now = uv_now(&a->loop), next = UINT64_MAX;
     for (int i = 0; i < a->process_count; i++) {
         struct keeld_process *e = &a->processes[i];
-        if (!e->leave_by || e->made_to_leave || e->p->exited)
+        if (!e->leave_by || e->p->exited)
             continue;
         if (e->leave_by > now) {
             next = e->leave_by < next ? e->leave_by : next;
             continue;
         }
-        e->made_to_leave = true;
-        keeld_event(a, "made_to_leave", json_pack("{s:i, s:i}", "rank", e->p->life.rank, "pid", (int)e->p->pid));
-        process_kill(e->p, SIGKILL);
+        e->leave_by = 0;
+        plane_process_overdue(a->plane, i);
     }
     if (next != UINT64_MAX)
         uv_timer_start(&a->leaving, leave_passed, next - now, 0);
@@ -311,10 +310,20 @@ void keeld_ranks_release(struct keeld *a, int seat)
 void keeld_ranks_stay(struct keeld *a, int seat)
 {
     struct keeld_process *e = seat >= 0 && seat < a->process_count ? &a->processes[seat] : NULL;
-    if (!e || e->made_to_leave || e->p->exited)
+    if (!e || e->p->exited)
         return;
     e->leave_by = 0; /* the timer finds nobody */
     keeld_event(a, "staying", json_pack("{s:i, s:i}", "rank", e->p->life.rank, "pid", (int)e->p->pid));
+}
+
+void keeld_ranks_end(struct keeld *a, int seat)
+{
+    struct keeld_process *e = seat >= 0 && seat < a->process_count ? &a->processes[seat] : NULL;
+    if (!e || a->state != KEELD_RUNNING || e->p->exited)
+        return;
+    e->made_to_leave = true;
+    keeld_event(a, "made_to_leave", json_pack("{s:i, s:i}", "rank", e->p->life.rank, "pid", (int)e->p->pid));
+    process_kill(e->p, SIGKILL);
 }
 
 void keeld_ranks_hidden_death(struct keeld *a, int seat, int pid, int signal)

@@ -200,6 +200,7 @@ void ranks_control(struct agent *a, struct proc *proc, const struct control *r)
         take_doubts(a, proc);
         break;
     case CONTROL_LEAVING:
+        ranks_leaves(a, proc);
         a->ops.submit(a->ops.user, &e);
         reply.status = KEEL_OK;
         a->ops.answer(a->ops.user, proc, &reply, -1);

@@ -49,6 +49,9 @@ bool ranks_release(struct agent *a, struct life life, int to, uint32_t order);
  * go nowhere, or elsewhere, by that plan now, stay, or go there. In each round: it looks when a view is settled, or a
  * process has become a rank. */
 void ranks_slide(struct agent *a);
+/* The process was released, and is waited for no longer. True: the owner ends it, and ranks_moved follows. False: it
+ * stays; or it leaves, as its program has come to its end. */
+bool ranks_overdue(struct proc *proc);
 /* The process ended because it was released, or was ended for it: in place of ranks_exited. */
 void ranks_moved(struct agent *a, struct proc *proc);
 /* The same as ranks_exited, and the job ends with this code for it. */
@@ -58,6 +61,8 @@ void ranks_free(struct agent *a, struct proc *proc);
 struct proc *ranks_find(const struct agent *a, int id);
 
 /* For the parts. */
+/* Its program has called keel_finalize, which is the rank's end: it goes nowhere. */
+void ranks_leaves(struct agent *a, struct proc *proc);
 void ranks_doubt_intents(struct agent *a, struct life writer);
 /* What the process's i-th intent says it is storing; false: nothing. */
 bool ranks_intent(const struct agent *a, const struct proc *proc, int i, struct patch *patch);

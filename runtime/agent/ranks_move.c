@@ -8,6 +8,8 @@
  *         plan sends it, or begins again here, also if it accepts
  *         only then, as its program was told before
  *
+ * A rank whose program has called keel_finalize stays, and may take as long as it likes with what it does then.
+ *
  * Nobody waits for another rank of its line: where it goes there may be ranks of a slot that is to go on itself. */
 #include "runtime/agent/agent.h"
 #include "runtime/agent/ranks.h"
@@ -28,8 +30,9 @@ bool ranks_release(struct agent *a, struct life life, int to, uint32_t order)
     if (!may_move(a, life) || to < 0 || to >= a->members || !a->view.alive[to] || to == a->self || !proc ||
         proc->exited || proc->released || !proc->intents)
         return false;
-    uint32_t stays = RELEASE_NONE; /* else it was told before, and has accepted since */
-    atomic_compare_exchange_strong(&proc->intents->released, &stays, RELEASE_ASKED);
+    uint32_t was = RELEASE_NONE; /* ACCEPTED: it was told before, and has accepted since */
+    if (!atomic_compare_exchange_strong(&proc->intents->released, &was, RELEASE_ASKED) && was == RELEASE_LEFT)
+        return false;
     proc->released = true;
     proc->released_at = a->now;
     proc->moves_to = to;
@@ -55,6 +58,28 @@ void ranks_moved(struct agent *a, struct proc *proc)
     a->ops.submit(a->ops.user, &e);
 }
 
+static void stays(struct agent *a, struct proc *proc)
+{
+    proc->released = false;
+    agent_say(a, "stays", J_INT("rank", proc->life.rank), J_UINT("incarnation", proc->life.incarnation));
+    FAULT_POINT("procs.staying");
+    a->ops.stay(a->ops.user, proc);
+}
+
+void ranks_leaves(struct agent *a, struct proc *proc)
+{
+    if (proc->released)
+        stays(a, proc);
+}
+
+bool ranks_overdue(struct proc *proc)
+{
+    uint32_t was = RELEASE_ASKED;
+    if (proc->exited || !proc->released)
+        return false;
+    return atomic_compare_exchange_strong(&proc->intents->released, &was, RELEASE_ENDED) || was != RELEASE_LEFT;
+}
+
 /* ---- by the plan ---- */
 
 /* It has not accepted yet, and does not go. */
@@ -63,10 +88,7 @@ static bool take_back(struct agent *a, struct proc *proc)
     uint32_t asked = RELEASE_ASKED;
     if (!atomic_compare_exchange_strong(&proc->intents->released, &asked, RELEASE_NONE))
         return false;
-    proc->released = false;
-    agent_say(a, "stays", J_INT("rank", proc->life.rank), J_UINT("incarnation", proc->life.incarnation));
-    FAULT_POINT("procs.staying");
-    a->ops.stay(a->ops.user, proc);
+    stays(a, proc);
     return true;
 }
 

@@ -27,10 +27,15 @@ static bool accept(struct client *c)
 
 bool move_ends_process(struct client *c)
 {
-    if (!atomic_load(&c->told_to_move))
-        return false;
-    atomic_store(&c->intents->released, RELEASE_ACCEPTED); /* from whatever it is: who was told cannot be told back */
-    return true;
+    uint32_t was = atomic_load(&c->intents->released);
+    if (atomic_load(&c->told_to_move)) {
+        atomic_store(&c->intents->released, RELEASE_ACCEPTED); /* whatever it was: who was told is not told back */
+        return true;
+    }
+    while (was == RELEASE_NONE || was == RELEASE_ASKED)
+        if (atomic_compare_exchange_weak(&c->intents->released, &was, RELEASE_LEFT))
+            return false;
+    return true; /* another thread moves it, or its agent ends it */
 }
 
 void move_point_reached(struct client *c)

@@ -204,6 +204,9 @@ static void run_command(struct plane *p, const struct command *c)
     case COMMAND_PROCESS_EXITED:
         procs_exited(p, c);
         break;
+    case COMMAND_PROCESS_OVERDUE:
+        procs_overdue(p, c);
+        break;
     case COMMAND_PROCESS_MOVED:
         procs_moved(p, c);
         break;

@@ -46,6 +46,7 @@ struct process {
 enum command_type {
     COMMAND_PROCESS_STARTED,
     COMMAND_PROCESS_EXITED,
+    COMMAND_PROCESS_OVERDUE,
     COMMAND_PROCESS_MOVED,
     COMMAND_MOVE_RANK,
     COMMAND_STOP_JOB,
@@ -90,6 +91,7 @@ enum upcall_type {
     UPCALL_EVENT,
     UPCALL_RELEASE,
     UPCALL_STAY,
+    UPCALL_END,
     UPCALL_HERE,
     UPCALL_PLAIN_DEATH,
     UPCALL_HIDDEN_DEATH,
@@ -185,6 +187,7 @@ void commands_tell_over(struct plane *p);
 /* procs.c; all on the data thread */
 void procs_started(struct plane *p, const struct command *c);
 void procs_exited(struct plane *p, const struct command *c);
+void procs_overdue(struct plane *p, const struct command *c);
 void procs_moved(struct plane *p, const struct command *c);
 void procs_readable(struct plane *p, struct process *k);
 /* Take what processes say that they have asked since; true if one has. A look at memory, else nothing. */

@@ -264,27 +264,36 @@ void procs_assign(void *user, struct proc *proc, struct life life)
     queue_upcall(p, u);
 }
 
+static void queue_seat(struct plane *p, enum upcall_type type, int seat)
+{
+    struct upcall *u = queue_upcall_new(p, type);
+    if (!u)
+        return;
+    u->seat = seat;
+    queue_upcall(p, u);
+}
+
 void procs_release(void *user, struct proc *proc)
 {
     struct plane *p = user;
     struct process *k = of_proc(p, proc);
-    struct upcall *u = k ? queue_upcall_new(p, UPCALL_RELEASE) : NULL;
-    if (!u)
+    if (!k)
         return;
     struct control r = {.type = CONTROL_RELEASE, .slot = proc->moves_to};
     send_packet(k, &r, sizeof r, NULL, 0);
-    u->seat = proc->id;
-    queue_upcall(p, u);
+    queue_seat(p, UPCALL_RELEASE, proc->id);
 }
 
 void procs_stay(void *user, struct proc *proc)
 {
-    struct plane *p = user;
-    struct upcall *u = queue_upcall_new(p, UPCALL_STAY);
-    if (!u)
-        return;
-    u->seat = proc->id;
-    queue_upcall(p, u);
+    queue_seat(user, UPCALL_STAY, proc->id);
+}
+
+void procs_overdue(struct plane *p, const struct command *c)
+{
+    struct proc *proc = ranks_find(&p->agent, c->seat);
+    if (proc && ranks_overdue(proc))
+        queue_seat(p, UPCALL_END, c->seat);
 }
 
 /* ---- how it is ---- */

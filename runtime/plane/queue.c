@@ -53,6 +53,12 @@ void plane_process_exited(struct plane *p, int seat, int code, int signal)
     queue_command(p, &c);
 }
 
+void plane_process_overdue(struct plane *p, int seat)
+{
+    struct command c = {.type = COMMAND_PROCESS_OVERDUE, .seat = seat};
+    queue_command(p, &c);
+}
+
 void plane_process_moved(struct plane *p, int seat)
 {
     struct command c = {.type = COMMAND_PROCESS_MOVED, .seat = seat};
@@ -175,6 +181,9 @@ static void upcall_run(struct plane *p, const struct upcall *u)
         break;
     case UPCALL_STAY:
         cb->stay(cb->user, u->seat);
+        break;
+    case UPCALL_END:
+        cb->end(cb->user, u->seat);
         break;
     case UPCALL_VIEW:
         cb->view(cb->user, u->epoch, u->rank_node, u->alive, u->by_loss, u->loss);

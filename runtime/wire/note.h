@@ -62,9 +62,16 @@ struct behind {
 };
 #define BEHIND_REVOKED UINT64_MAX
 
-/* intent_page.released. ASKED becomes NONE again or ACCEPTED, whichever is first; ACCEPTED stays. A program that was told
- * of ASKED may accept when it is NONE again: then the rank's next life begins on the same node, or where it is to go. */
-enum release { RELEASE_NONE, RELEASE_ASKED, RELEASE_ACCEPTED };
+/* intent_page.released. ASKED becomes NONE again or one of the others, whichever is first; those stay. A program that was
+ * told of ASKED may accept when it is NONE again: then the rank's next life begins on the same node, or where it is to
+ * go. */
+enum release {
+    RELEASE_NONE,
+    RELEASE_ASKED,
+    RELEASE_ACCEPTED,
+    RELEASE_LEFT,  /* by the rank: its program has called keel_finalize, and it goes nowhere any more */
+    RELEASE_ENDED, /* by the agent: the process is ended where it is */
+};
 /* intent_page.moved. COMPLETE: all that it has begun is complete in all copies. */
 enum moved_word { MOVED_NOT, MOVED_COMPLETE, MOVED_IN_DOUBT };
 
@@ -89,7 +96,7 @@ struct intent_page {
      * KNOWN_ENDED. */
     alignas(64) _Atomic uint64_t known;
     /* Is the process to end, so that the rank's next life begins on another node (client/move.h)? enum release. The
-     * agent asks, and takes it back; the rank accepts. */
+     * agent asks, and takes it back, or ends the process; the rank accepts, or leaves. */
     _Atomic uint32_t released;
     /* What lasts: written by the rank, read by the agent about twice a second. */
     alignas(64) struct wait_note wait[WAIT_NOTES];

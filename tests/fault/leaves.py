@@ -46,4 +46,16 @@ def test_who_was_told_to_go_and_ends_when_it_may_stay_begins_again():
         assert begun(job, 2) == 2 and not job.events("made_to_leave")
 
 
+def test_who_has_finalized_has_left():
+    with leaves("late", 1000) as job:
+        wait_said(job, "done", 3)
+        kill_node(job, 0)
+        code = job.wait()
+        assert code == 0, (code, job.stderr())
+        assert {e["rank"] for e in job.events("leaving")} >= {1, 2}, job.events("leaving")
+        for rank in range(3):
+            assert job.stdout().count("rank %d line " % rank) == 30, (rank, job.stdout())
+        assert begun(job, 1) == 1 and begun(job, 2) == 1 and not job.events("made_to_leave")
+
+
 main(globals())

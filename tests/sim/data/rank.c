@@ -287,6 +287,9 @@ static void release_ends(void *arg, uint64_t release)
     struct runner *r = arg;
     if (r->state != RUNNER_RUNS || r->node->dead || r->releases != release)
         return;
+    struct proc *proc = ranks_find(&r->node->agent, r->id);
+    if (!proc || !ranks_overdue(proc))
+        return;
     world_say(r->w, "rank %d.%u on node %d has not ended by itself", r->rank, r->incarnation, r->node->id);
     r->moved = true;
     end(r, 0, 9);
@@ -303,7 +306,7 @@ void runner_release(struct runner *r)
 void runner_stay(struct runner *r)
 {
     r->released = false;
-    if (!sched_chance(&r->w->sched, 0.2)) /* else it is ended all the same: its owner hears of it too late */
+    if (!sched_chance(&r->w->sched, 0.2)) /* else its owner hears of it too late, and asks */
         r->releases++;
 }
 

@@ -113,10 +113,7 @@ static void test_moves_rank_with_open_puts_is_not_complete_whatever_it_says(void
 /* The program was told that it is to go, and ends by that when it is to stay again. */
 static void test_moves_rank_that_ends_as_it_was_to_stay_begins_again_there(void **state)
 {
-    struct client c = {.intents = &page};
-    assert_false(move_ends_process(&c));
-    assert_int_equal(page.released, RELEASE_NONE);
-    c.told_to_move = true;
+    struct client c = {.intents = &page, .told_to_move = true};
     assert_true(move_ends_process(&c));
     assert_int_equal(page.released, RELEASE_ACCEPTED);
     page.moved = MOVED_COMPLETE;
@@ -136,6 +133,37 @@ static void test_moves_rank_that_ends_as_it_was_to_stay_may_be_sent_on(void **st
     ranks_moved(&w.node[0].agent, *state);
     world_restore();
     assert_view(3, 1, 0);
+}
+
+/* Its program has come to its end: nobody asks it to go, takes anything back, or ends it. */
+static void test_moves_rank_that_has_left_goes_nowhere(void **state)
+{
+    struct client c = {.intents = &page};
+    struct proc *proc = *state;
+    assert_true(release(3));
+    assert_false(move_ends_process(&c));
+    assert_int_equal(page.released, RELEASE_LEFT);
+    assert_false(ranks_overdue(proc));
+    ranks_control(&w.node[0].agent, proc, &(struct control){.type = CONTROL_LEAVING});
+    assert_int_equal(w.node[0].stays, 1);
+    assert_false(proc->released);
+    assert_false(release(3)); /* no view says yet that it has left */
+    assert_false(ranks_overdue(proc));
+    assert_int_equal(page.released, RELEASE_LEFT);
+}
+
+/* And the other way round: what is ended for it does not leave. */
+static void test_moves_rank_that_is_overdue_is_ended_or_has_left(void **state)
+{
+    struct client c = {.intents = &page};
+    assert_false(ranks_overdue(*state));
+    assert_true(release(3));
+    assert_true(ranks_overdue(*state));
+    assert_int_equal(page.released, RELEASE_ENDED);
+    assert_true(move_ends_process(&c));
+    page.released = RELEASE_ACCEPTED;
+    assert_true(ranks_overdue(*state));
+    assert_int_equal(page.released, RELEASE_ACCEPTED);
 }
 
 /* Its own end, and where it was. */
@@ -281,6 +309,8 @@ int main(void)
         TEST(test_moves_rank_with_open_puts_is_not_complete_whatever_it_says),
         TEST(test_moves_rank_that_ends_as_it_was_to_stay_begins_again_there),
         TEST(test_moves_rank_that_ends_as_it_was_to_stay_may_be_sent_on),
+        TEST(test_moves_rank_that_has_left_goes_nowhere),
+        TEST(test_moves_rank_that_is_overdue_is_ended_or_has_left),
         TEST(test_moves_released_rank_that_dies_has_died),
         TEST(test_moves_target_that_dies_meanwhile_is_not_waited_for),
         TEST(test_moves_only_who_can_move_is_released),
