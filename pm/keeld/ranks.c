@@ -107,7 +107,8 @@ static void on_exited(struct process *p)
         keeld_fail(a, 1, "a process of the node has ended before the job began");
     if (a->state != KEELD_RUNNING)
         return;
-    if (entry_of(p)->made_to_leave) { /* no end of the rank: it begins elsewhere */
+    /* No end of the rank, which begins elsewhere; unless it had ended by itself before it was killed. */
+    if (entry_of(p)->made_to_leave && p->signal == SIGKILL) {
         plane_process_moved(a->plane, p->seat);
         return;
     }

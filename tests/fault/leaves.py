@@ -1,10 +1,12 @@
 """Ranks that live and are to go to another node (keelrun --grid) and end in a way of their own meanwhile: it counts."""
 import os
+import signal
 import subprocess
 import sys
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
-from keeltest import KEELCTL, Job, main, wait_for
+from keeltest import KEELCTL, Job, main, state_of, wait_for
 
 LEAVES = os.environ.get("KEEL_LEAVES", "build/tests/fault/leaves")
 LINE = ["-n", "3", "--nodes", "3", "--spares", "2", "--grid", "5", "--spare-alloc", "1D(1,2)", "--substitution", "1D",
@@ -56,6 +58,42 @@ def test_who_has_finalized_has_left():
         for rank in range(3):
             assert job.stdout().count("rank %d line " % rank) == 30, (rank, job.stdout())
         assert begun(job, 1) == 1 and begun(job, 2) == 1 and not job.events("made_to_leave")
+
+
+def ended_by(number):
+    """Rank 2, asked to go, while its agent stands still for longer than it waits."""
+    with leaves("ends", 1000) as job:
+        wait_said(job, "begun", 3)
+        kill_node(job, 0)
+        wait_said(job, "asked")
+        wait_for(lambda: 2 in [e["rank"] for e in job.events("leaving")], "its agent to wait for it")
+        agent = [e["pid"] for e in job.events("start") if e["node"] == 2][0]
+        rank = [e["pid"] for e in job.events("rank_start") if e["rank"] == 2][0]
+        os.kill(agent, signal.SIGSTOP)
+        wait_for(lambda: state_of(agent) == "T", "its agent to stand still")
+        os.kill(rank, number)
+        time.sleep(2)
+        os.kill(agent, signal.SIGCONT)
+        code = job.wait()
+        ends = [(e["code"], e["signal"]) for e in job.events("exit") if e["rank"] == 2 and e["pid"] == rank]
+        return code, job.stdout(), job.stderr(), ends, begun(job, 2)
+
+
+def test_exit_code_of_who_was_to_go_counts():
+    code, _, err, ends, _ = ended_by(signal.SIGUSR1)
+    assert ends == [(5, 0)] and code == 5 and "rank 2 ended with exit code 5" in err, (code, err, ends)
+
+
+def test_crash_of_who_was_to_go_counts():
+    code, out, err, ends, _ = ended_by(signal.SIGSEGV)
+    assert ends == [(0, signal.SIGSEGV)] and code == 0, (code, err, ends)
+    assert out == "all have counted to %d\n" % (3 * STEPS), out
+    assert "node 2) was killed by SIGSEGV; started again" in err, err
+
+
+def test_who_was_to_go_and_ended_with_0_has_ended():
+    code, _, err, ends, times = ended_by(signal.SIGUSR2)
+    assert ends == [(0, 0)] and code == 0 and times == 1, (code, err, ends, times)
 
 
 main(globals())
