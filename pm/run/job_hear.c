@@ -140,6 +140,8 @@ static void on_process(struct job *j, int node, uint8_t type, const json_t *m)
         news_ended(&j->news, node, (int)rank, (int)pid, (int)signal_number);
     else
         news_begun(&j->news, node, (int)rank);
+    if (type == MSG_BEGUN && rank == 0)
+        stdin_feed_desert(&j->feed);
     tell_fault(j);
 }
 

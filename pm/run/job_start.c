@@ -93,6 +93,14 @@ static void feed_send(void *user, const uint8_t *data, size_t len)
         job_send(j, j->options->job.rank_node[0], MSG_STDIN, data, len);
 }
 
+static void feed_lost(void *user, uint64_t sent)
+{
+    job_say(user,
+            "rank 0 has begun again, without standard input: %llu %s of it went to its first process, and nothing "
+            "goes to this one",
+            (unsigned long long)sent, sent == 1 ? "byte" : "bytes");
+}
+
 static void limit_passed(uv_timer_t *timer)
 {
     char why[64];
@@ -138,7 +146,7 @@ static void run_now(struct job *j)
         json_object_set_new(started, "replicas", settings_replicas(&j->options->job.replicas));
     job_event(j, "started", started);
     FAULT_POINT("run.started");
-    stdin_feed_start(&j->feed, &j->loop, feed_send, j);
+    stdin_feed_start(&j->feed, &j->loop, feed_send, feed_lost, j);
     if (j->options->timeout_s)
         uv_timer_start(&j->limit, limit_passed, (uint64_t)j->options->timeout_s * 1000, 0);
 }

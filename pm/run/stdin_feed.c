@@ -40,6 +40,12 @@ static void pump(struct stdin_feed *f)
             f->send(f->user, NULL, 0);
             return;
         }
+        if (f->deserted) {
+            f->ended = true;
+            f->lost(f->user, f->sent);
+            return;
+        }
+        f->sent += (size_t)n;
         f->in_flight += (size_t)n;
         f->send(f->user, buffer, (size_t)n);
     } while (!f->pollable && f->in_flight < STDIN_WINDOW);
@@ -50,9 +56,9 @@ static void pump(struct stdin_feed *f)
 }
 
 void stdin_feed_start(struct stdin_feed *f, uv_loop_t *loop, void (*send)(void *user, const uint8_t *data, size_t len),
-                      void *user)
+                      void (*lost)(void *user, uint64_t sent), void *user)
 {
-    *f = (struct stdin_feed){.started = true, .send = send, .user = user};
+    *f = (struct stdin_feed){.started = true, .send = send, .lost = lost, .user = user};
     int fd = dup(STDIN_FILENO);
     f->pollable = fd >= 0 && uv_poll_init(loop, &f->readable, fd) == 0;
     f->readable.data = f;
@@ -75,6 +81,17 @@ void stdin_feed_taken(struct stdin_feed *f, size_t len)
         f->waiting = true;
         uv_poll_start(&f->readable, UV_READABLE, readable);
     }
+}
+
+void stdin_feed_desert(struct stdin_feed *f)
+{
+    if (!f->started || f->deserted)
+        return;
+    f->deserted = true;
+    if (!f->sent)
+        return; /* if something comes it is said then */
+    stdin_feed_stop(f);
+    f->lost(f->user, f->sent);
 }
 
 void stdin_feed_stop(struct stdin_feed *f)
