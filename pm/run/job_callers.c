@@ -159,9 +159,14 @@ static void on_resume(struct job *j, struct pm_conn *c, const json_t *m)
     long long node, console, received;
     if (j->phase < JOB_RUNNING || !codec_int(m, "node", 0, j->total - 1, &node) ||
         !codec_int(m, "console", 0, INT64_MAX, &console) || !codec_int(m, "received", 0, INT64_MAX, &received) ||
-        console != j->nodes[node].console || j->nodes[node].phase < NODE_READY) {
+        console != j->nodes[node].console) {
         log_warn_some("%s: comes again, but was never here", c->peer);
         return; /* a stranger it stays */
+    }
+    if (j->nodes[node].phase < NODE_READY) { /* who adds it has said it, which has not come here: it comes again */
+        job_event(j, "came_early", json_pack("{s:i}", "about", (int)node));
+        job_forget_peer(j, c);
+        return;
     }
     strangers_remove(&j->strangers, caller);
     caller->node = (int)node;

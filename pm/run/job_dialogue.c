@@ -114,6 +114,8 @@ static void ask(struct job *j, int node)
 {
     static const struct conn_events events = {answered, unexpected, not_answered};
     struct job_node *n = &j->nodes[node];
+    if (!n->ready)
+        return; /* a new one, and nobody has said yet where it is */
     struct asking *a = pm_alloc(sizeof *a);
     *a = (struct asking){j, node};
     n->asking = a;

@@ -271,6 +271,8 @@ void job_take_birth(struct job *j, int node, uint64_t epoch)
     struct job_node *n = &j->nodes[node];
     n->unborn = false;
     n->born_epoch = epoch;
+    if (n->phase == NODE_JOINED)
+        n->phase = NODE_READY; /* a view is here before what the agent says that has added it */
     if (!r)
         return;
     FAULT_POINT("run.returned");
@@ -430,6 +432,8 @@ void job_return_adds(struct job *j, int by, const json_t *m)
         j->nodes[node].ready = json_deep_copy(m);
         j->nodes[node].phase = NODE_READY; /* it comes as one whose connection broke */
         enter(j, now, STARTS);
+    } else if (node < j->total && host && !j->nodes[node].unborn && !j->nodes[node].ready) {
+        j->nodes[node].ready = json_deep_copy(m); /* a view was here before */
     }
 }
 

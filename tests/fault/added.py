@@ -10,10 +10,11 @@ import tempfile
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 import keeltest
 from cluster import Cluster
-from keeltest import HANG_S, IS_ROOT, KEELCTL, Job, Skip, run, wait_for
+from keeltest import HANG_S, IS_ROOT, KEELCTL, Job, Skip, run, shut_connections, state_of, wait_for
 
 STENCIL = os.environ.get("KEEL_STENCIL", "build/apps/stencil/keel-stencil")
 PLACED = os.environ.get("KEEL_PLACED", "build/tests/fault/placed")
+MOVED = os.environ.get("KEEL_MOVED", "build/tests/fault/moved")
 SUM = os.environ.get("KEEL_SUM", "build/tests/fault/sum")
 ADDED = re.compile(r"node (\d+) is a spare of the job from now on(, on place (\d+) of its grid)?\n")
 
@@ -322,6 +323,31 @@ def struck(point, node, keelrun):
         if keelrun:
             assert job.wait() == 143, (point, job.stderr())
         job.check_leftovers()
+
+
+def test_a_new_one_that_comes_before_keelrun_has_heard_of_it_comes_again():
+    """The agent that adds it has no connection to keelrun when it would say so, and stands still while the new one
+    comes, and a view of it."""
+    with Job(["-n", "2", "--nodes", "2", "--room", "1", "--on-failure", "substitute", MOVED, "600", "barriers"],
+             env={"KEEL_FAULT": "add.ready:1:stop"}) as job:
+        wait_for(lambda: len(job.events("rank_start")) == 2, "all ranks to begin")
+        adding = start_adding(job)
+        agents = {e["node"]: e["pid"] for e in job.events("start")}
+        by = wait_for(lambda: [pid for pid in agents.values() if state_of(pid) == "T"], "an agent to add it")[0]
+        os.kill(job.process.pid, signal.SIGSTOP)
+        wait_for(lambda: state_of(job.process.pid) == "T", "keelrun to stand still")
+        assert shut_connections(job.process.pid) >= 2
+        os.kill(by, signal.SIGCONT)
+        code, _, err = ended(adding)
+        assert code == 0, err
+        os.kill(by, signal.SIGSTOP)
+        wait_for(lambda: state_of(by) == "T", "the agent to stand still")
+        os.kill(job.process.pid, signal.SIGCONT)
+        wait_for(lambda: [e for e in job.events("came_early") + job.events("console_resumed") if e["about"] == 2]
+                 or "never here" in job.stderr(), "the new one to come")
+        os.kill(by, signal.SIGCONT)
+        code = job.wait()
+        assert code == 0 and "the job is over" not in job.stderr(), (code, job.stderr())
 
 
 def test_the_agent_that_adds_dies_at_each_step():
