@@ -49,8 +49,8 @@ struct plane_callbacks {
     /* Start another process on this node for this life of its rank; then plane_process_started with a new seat. */
     void (*respawn)(void *user, struct life life);
     /* The opposite of assigned: the process in seat is to end, and its rank goes to another node. It has been told.
-     * When it has not ended after a while plane_process_overdue is to be called. A process that ends for a reason of its
-     * own is told of as ever. */
+     * When it has not ended after a while plane_process_overdue is to be called. A process that ends for a reason of
+     * its own is told of as ever. */
     void (*release)(void *user, int seat);
     /* And back: it stays. */
     void (*stay)(void *user, int seat);

@@ -36,9 +36,9 @@ KEEL_MUST_CHECK keel_status keel_move_mode(keel_moving mode);
 
 /* Is this rank to go to another node? Then the program ends the process soon, by keel_move, or, with KEEL_MOVE_ASK, by
  * keel_finalize and an exit with 0, which is the same once this call has returned true. It may become false again:
- * nodes die, and the plan is another one. Then keel_finalize is the end of this process all the same, and the rank begins
- * again where it was; unless keel_move has said that it is not to move: then keel_finalize is the rank's end. One atomic
- * load.
+ * nodes die, and the plan is another one. Then keel_finalize is the end of this process all the same, and the rank
+ * begins again where it was; unless keel_move has said that it is not to move: then keel_finalize is the rank's end.
+ * One atomic load.
  * threads   any.
  * blocks    no. */
 __extension__ bool keel_move_pending(void);

@@ -114,12 +114,11 @@ void keel_local_free(void *memory); /* NULL is allowed */
 
 /* Where the rank's part lies: at the same address in every process. Where a copy of the part is on
  * the caller's node the memory is there, and plain loads and stores work; elsewhere the address is kept free, and
- * touching it is a segmentation fault. A process that had the part here when its slot went to another node (keel/move.h)
- * reads zeros there, and what it stores is lost. Plain stores reach the copy on this node only: they are
- * right where it is the
- * only one (KEEL_REDUNDANCY_NONE). Where the data are lost (no node has a copy any more) that holds everywhere, also
- * in the process that takes the place of the part's rank on another node; keel_get says KEEL_ERR_DATA_LOST there.
- * NULL for wrong arguments, if there is no memory or no descriptor to map what is here
+ * touching it is a segmentation fault. A process that had the part here when its slot went to another node
+ * (keel/move.h) reads zeros there, and what it stores is lost. Plain stores reach the copy on this node only: they are
+ * right where it is the only one (KEEL_REDUNDANCY_NONE). Where the data are lost (no node has a copy any more) that
+ * holds everywhere, also in the process that takes the place of the part's rank on another node; keel_get says
+ * KEEL_ERR_DATA_LOST there. NULL for wrong arguments, if there is no memory or no descriptor to map what is here
  * (another call may find some), or if the system did not give the process its address range and the part is not here.
  * threads   any.  blocks  at the first call for a part, until the node's agent has answered; and, where the node's copy
  *           is being made

@@ -113,8 +113,8 @@ struct agent_ops {
     /* A process (one that waits, or NULL: start one) is this life of its rank from now on: ranks_welcome it. */
     void (*assign)(void *user, struct proc *proc, struct life life);
     /* The opposite: the process is to end as moved, at a point of its program where nothing of its own is under way, or
-     * when the owner does not wait for that any longer: it asks ranks_overdue then. ranks_moved follows, or ranks_exited
-     * if it ends for a reason of its own. */
+     * when the owner does not wait for that any longer: it asks ranks_overdue then. ranks_moved follows, or
+     * ranks_exited if it ends for a reason of its own. */
     void (*release)(void *user, struct proc *proc);
     /* And back: it stays, and is waited for no longer. */
     void (*stay)(void *user, struct proc *proc);

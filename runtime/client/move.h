@@ -22,9 +22,9 @@ bool move_may(struct client *c);
  * take inside their calls. */
 bool move_go(struct client *c);
 void move_ended(struct client *c);
-/* In keel_finalize: is it the end of this process only, as the program was told that the rank is to move? Also where the
- * agent has taken that back meanwhile; then the rank begins again where it was. From now on nobody takes it back; and where it is the rank's end nobody asks
- * it to move, or ends it for that. */
+/* In keel_finalize: is it the end of this process only, as the program was told that the rank is to move? Also where
+ * the agent has taken that back meanwhile; then the rank begins again where it was. From now on nobody takes it back;
+ * and where it is the rank's end nobody asks it to move, or ends it for that. */
 bool move_ends_process(struct client *c);
 
 /* In a thread of the program that holds no lock of the client's. One load where nothing moves, of a line that nobody

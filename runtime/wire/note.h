@@ -62,9 +62,9 @@ struct behind {
 };
 #define BEHIND_REVOKED UINT64_MAX
 
-/* intent_page.released. ASKED becomes NONE again or one of the others, whichever is first; those stay. A program that was
- * told of ASKED may accept when it is NONE again: then the rank's next life begins on the same node, or where it is to
- * go. */
+/* intent_page.released. ASKED becomes NONE again or one of the others, whichever is first; those stay. A program that
+ * was told of ASKED may accept when it is NONE again: then the rank's next life begins on the same node, or where it is
+ * to go. */
 enum release {
     RELEASE_NONE,
     RELEASE_ASKED,

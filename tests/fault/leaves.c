@@ -1,6 +1,6 @@
 /* leaves ask|late|ends: how ranks end that are to go to another node, on a grid whose node 0 is killed. Ranks count in
  * a segment of three copies and meet after each step; in the end rank 0 says what all have counted.
- *   ask    rank 2 is told that it is to go, waits until it is not any more, and ends by keel_finalize and 0 all the same
+ *   ask    rank 2 is told that it is to go, waits until it is not, and ends by keel_finalize and 0 all the same
  *   late   1 and 2 are asked when all is done, call keel_finalize and write for longer than KEEL_LEAVE_MS
  *   ends   rank 2, when it is to go, waits for SIGUSR1, which ends it with 5, SIGUSR2, with 0, or what else comes */
 #include <keel/keel.h>
