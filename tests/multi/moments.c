@@ -278,7 +278,7 @@ static int questions(const char *when, int rank, int size, bool list)
     if (list) /* those without a value, and those that every program of this folder calls at the right moment */
         puts("keel_local_alloc\nkeel_local_free\nkeel_covered_free\nkeel_status_text\nkeel_status_name\nkeel_verdict_"
              "name\nkeel_survive\nkeel_need_all\n"
-             "keel_view_epoch\nkeel_abort\nkeel_init\nkeel_init_over");
+             "keel_view_epoch\nkeel_timestep\nkeel_abort\nkeel_init\nkeel_init_over");
     EXPECT(*keel_status_text(KEEL_ERR_STATE));
     keel_covered_free(NULL);
     void *memory = keel_local_alloc(100);

@@ -125,8 +125,8 @@ def test_what_was_flipped_later_is_told():
 def cost(check, replicas):
     """Messages and bytes that the replicas of rank 0 send for a put of 16 KiB to another node, and the best time."""
     with tempfile.TemporaryDirectory() as folder:
-        code, _, err = job("--check", check, "--replica-files", "all", *nodes(replicas), replicas=replicas,
-                           env={"KEEL_TEST_COST": folder})
+        code, _, err = job("--check", check, "--replica-files", "all", "--replica-world", "all", *nodes(replicas),
+                           replicas=replicas, env={"KEEL_TEST_COST": folder})
         assert code == 0 and err == "", (check, replicas, code, err)
         said = [[float(x) for x in open(os.path.join(folder, f), encoding="ascii").read().split()]
                 for f in os.listdir(folder)]

@@ -365,8 +365,17 @@ def test_keelrun_replicas_with_replica_map_check_and_on_mismatch():
                 (0, 0, 0, 0), (1, 1, 1, 1), (2, 1, 0, 2), (3, 0, 1, 3)]
             said("keelctl", "stop", job.id())
             assert job.wait() == 143
-    refused(["--replicas", "2", "--check", "hash"], "--check: hash is not known")
+    for way in "hash", "all":  # what they find: multi/replicas.py
+        assert run(["-n", "2", "--replicas", "2", "--check", way, "true"]) == (0, "", "")
+    refused(["--replicas", "2", "--check", "sums"], "--check: sums is not known")
     refused(["--replicas", "2", "--on-mismatch", "vote"], "--on-mismatch: vote is not known")
+
+
+def test_keelrun_scrub_takes_a_rate():
+    """What it finds and mends: fault/scrub.py."""
+    for rate in "off", "16":
+        assert run(["-n", "2", "--scrub", rate, "true"]) == (0, "", "")
+    refused(["--scrub", "0"], "--scrub: 0 is neither off nor a number of MB/s from 1 to 10000")
 
 
 def test_keelrun_replica_world_and_replica_files():
