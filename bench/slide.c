@@ -58,7 +58,7 @@ static int moved_ranks(const int *at_start)
 
 static void watch(keel_segment *s, double *us, const char *killer, int ranks)
 {
-    int n = 0, at_start[RANKS_MAX];
+    int n = 0, at_start[RANKS_MAX] = {0};
     for (int r = 0; r < keel_size(); r++)
         at_start[r] = keel_rank_node(r);
     while (n < PUTS_BEFORE) {
