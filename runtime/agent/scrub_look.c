@@ -78,7 +78,7 @@ void scrub_look(const struct agent *a, const struct msg_scrub *m, struct scrub_a
                                             : c->lost ? KEEL_ERR_DATA_LOST
                                                       : KEEL_OK};
     said->generation = s ? a->view.copyset[copyset_of(m->at.slot, s->redundancy)].generation : 0;
-    if (said->status != KEEL_OK || m->at.offset > c->bytes || m->bytes > c->bytes - m->at.offset ||
+    if (said->status != KEEL_OK || !m->bytes || m->at.offset > c->bytes || m->bytes > c->bytes - m->at.offset ||
         m->bytes > (m->close ? 1 : SCRUB_BLOCKS_MAX) * (uint32_t)SCRUB_BLOCK)
         return;
     for (uint32_t at = 0; at < m->bytes; at += SCRUB_BLOCK) {
