@@ -25,12 +25,12 @@ static struct world_page *mapped(int fd)
     struct stat s;
     if (NEXT(fstat)(fd, &s) != 0 || !S_ISREG(s.st_mode) || s.st_size < (off_t)sizeof(struct world_page))
         return NULL;
-    struct world_page *page = mmap(NULL, sizeof *page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    struct world_page *page = NEXT(mmap)(NULL, sizeof *page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (page == MAP_FAILED)
         return NULL;
     if (page->magic == WORLD_MAGIC)
         return page;
-    munmap(page, sizeof *page);
+    (void)NEXT(munmap)(page, sizeof *page);
     return NULL;
 }
 
@@ -59,15 +59,19 @@ static struct world_page *find(void)
     return page;
 }
 
+/* What is called meanwhile may read a clock itself: that of the host. */
 struct world_page *world_page(void)
 {
     static struct world_page none;
     static struct world_page *_Atomic found;
+    static _Thread_local bool finding __attribute__((tls_model("initial-exec")));
     struct world_page *page = atomic_load_explicit(&found, memory_order_acquire);
-    if (!page) {
+    if (!page && !finding) {
+        finding = true;
         struct world_page *mine = find(), *first = NULL;
         mine = mine ? mine : &none;
         page = atomic_compare_exchange_strong(&found, &first, mine) ? mine : first;
+        finding = false;
     }
     return page == &none ? NULL : page;
 }
