@@ -238,6 +238,12 @@ static void start_over(struct keeld_adding *n)
     uv_timer_start(&a->addings.deadline, next_turn, 0, 0);
 }
 
+void adding_taken(struct keeld_adding *n)
+{
+    if (!is_alone(n) || n->agent->view.born > n->node)
+        start_over(n);
+}
+
 void keeld_adding_launcher_ended(struct keeld *a, int node, const char *why)
 {
     struct keeld_adding *n = a->addings.first;

@@ -57,6 +57,8 @@ static void meeting_frame(struct pm_conn *c, uint8_t type, const uint8_t *body, 
     const char *why = json_string_value(json_object_get(said, "why"));
     if (said && why) {
         adding_fail(n, 1, "node %d: %s", m->node, why);
+    } else if (said && json_is_true(json_object_get(said, "taken"))) {
+        adding_taken(n);
     } else if (said) {
         m->met = true;
         adding_met(n);

@@ -43,5 +43,7 @@ json_t *adding_where(const struct keeld_adding *n);
 
 /* adding.c */
 void adding_met(struct keeld_adding *n);
+/* One that has heard of it knows another node of that number, which was born: so will our view. */
+void adding_taken(struct keeld_adding *n);
 void adding_fail(struct keeld_adding *n, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 #endif

@@ -318,11 +318,11 @@ static json_t *meet(struct keeld *a, const json_t *m)
     if (a->state != KEELD_RUNNING || !codec_int(m, "node", 0, settings_ids(&a->job.settings) - 1, &node) ||
         node == a->launch.node)
         return NULL;
-    bool good = node >= a->view.born && keeld_config_learn(a, m);
     json_t *met = json_pack("{s:I}", "node", (json_int_t)node);
-    if (!good)
-        json_object_set_new(met, "why",
-                            json_string("its number is another node's, or what it says of itself cannot be used"));
+    if (node < a->view.born)
+        json_object_set_new(met, "taken", json_true());
+    else if (!keeld_config_learn(a, m))
+        json_object_set_new(met, "why", json_string("what it says of itself cannot be used"));
     return met;
 }
 

@@ -26,7 +26,8 @@ enum message {
         16, /* json: as in pm/wire/waits.h: what this node's ranks wait for, when that changes; {}: for nothing */
     MSG_LOST = 15, /* json: bytes: output that was not kept while keelrun was out of reach for too long */
 
-    MSG_MET = 17, /* json: node: it is known here where that one is; of itself: it runs; why: that cannot be used */
+    MSG_MET = 17, /* json: node: it is known here where that one is; of itself: it runs; why: that cannot be
+                      used; taken: another node was born under its number */
 
     /* json: host: it starts a new node, and wants a number; node, blob, host, port: where that is; node, why: it does
      * not come */
