@@ -163,27 +163,43 @@ static void open_node(int i, enum view_policy policy)
     assert_int_equal(tp_mem.open(&tp, &n->net), KEEL_OK);
     assert_int_equal(tp_mem.open(&tp, &n->shm), KEEL_OK);
     assert_int_equal(tp_mem.listen(n->net, &n->addr), KEEL_OK);
-    struct agent_config config = {
-        .ops = {n,          on_submit,      on_check,       on_refused,     on_broken,       on_prepared, on_fatal,
-                on_event,   on_memory_make, on_memory_free, on_memory_fill, on_memory_empty, on_answer,   on_assign,
-                on_release, on_stay,        on_forgotten,   on_look_at,     on_failed,       on_verified, NULL,
-                NULL},
-        .self = i,
-        .nodes = w.nodes,
-        .spares = w.spares,
-        .room = w.room,
-        .ranks = w.ranks,
-        .rank_node = rank_node,
-        .policy = policy,
-        .replicas = w.replicas,
-        .copies = {.at = COPIES_AT_NEXT}, /* what the worlds below are laid out for */
-        .job = 1,
-        .incarnation = 100 + (uint64_t)i,
-        .secret = secret,
-        .net = n->net,
-        .shm = n->shm,
-        .page = calloc(1, page_bytes((uint32_t)w.nodes, (uint32_t)members, (uint32_t)w.ranks)),
-        .now = w.now};
+    struct agent_config config = {.ops = {.user = n,
+                                          .submit = on_submit,
+                                          .check = on_check,
+                                          .refused = on_refused,
+                                          .broken = on_broken,
+                                          .prepared = on_prepared,
+                                          .fatal = on_fatal,
+                                          .event = on_event,
+                                          .memory_make = on_memory_make,
+                                          .memory_free = on_memory_free,
+                                          .memory_fill = on_memory_fill,
+                                          .memory_empty = on_memory_empty,
+                                          .answer = on_answer,
+                                          .assign = on_assign,
+                                          .release = on_release,
+                                          .stay = on_stay,
+                                          .forgotten = on_forgotten,
+                                          .look_at = on_look_at,
+                                          .failed = on_failed,
+                                          .verified = on_verified},
+                                  .self = i,
+                                  .nodes = w.nodes,
+                                  .spares = w.spares,
+                                  .room = w.room,
+                                  .ranks = w.ranks,
+                                  .rank_node = rank_node,
+                                  .policy = policy,
+                                  .replicas = w.replicas,
+                                  .copies = {.at = COPIES_AT_NEXT}, /* what the worlds below are laid out for */
+                                  .job = 1,
+                                  .incarnation = 100 + (uint64_t)i,
+                                  .secret = secret,
+                                  .net = n->net,
+                                  .shm = n->shm,
+                                  .page =
+                                      calloc(1, page_bytes((uint32_t)w.nodes, (uint32_t)members, (uint32_t)w.ranks)),
+                                  .now = w.now};
     assert_non_null(config.page);
     assert_int_equal(agent_init(&n->agent, &config), KEEL_OK);
     for (uint32_t seg = 1; seg <= 3 && i < w.nodes + w.spares; seg++) { /* numbers ascend, as in any job */
