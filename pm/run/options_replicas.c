@@ -18,6 +18,7 @@ static void refuse_without_replicas(const struct parsing *p)
                           : p->replicas.on_mismatch_given ? "--on-mismatch"
                           : p->replicas.world_given       ? "--replica-world"
                           : p->replicas.files_given       ? "--replica-files"
+                          : p->replicas.copies_given      ? "--replica-copies"
                                                           : NULL;
     if (useless)
         pm_quit(2, "%s is of use only with --replicas", useless);

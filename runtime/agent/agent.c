@@ -379,6 +379,7 @@ static void first_replicas(struct page *page, const struct agent_config *config)
     page->replicas = (uint32_t)m->replicas;
     page->check = config->check;
     page->on_mismatch = config->on_mismatch;
+    page->set_copies = config->set_copies;
     for (int r = 0; r < config->ranks; r++)
         page_rank(page, r)->replica = (uint32_t)m->place[r];
 }

@@ -89,6 +89,7 @@ struct job_settings {
     enum replica_mismatch on_mismatch;
     struct flip_rules inject;        /* wrong bits on purpose */
     enum replica_share world, files; /* clocks, random bytes and names; files: of all sets, or of each its own */
+    enum replica_share set_copies;   /* of each segment in a set: one, or all that it was allocated with */
     int began_s;                     /* the job, in seconds since JOB_ERA_S */
 };
 
@@ -108,6 +109,7 @@ struct job_settings {
     CHOICE(on_mismatch, "on_mismatch", MISMATCH_KEEP)                                                                  \
     CHOICE(world, "world", SHARE_ALL)                                                                                  \
     CHOICE(files, "files", SHARE_ALL)                                                                                  \
+    CHOICE(set_copies, "set_copies", SHARE_ALL)                                                                        \
     NUMBER(began_s, "began", 0, INT_MAX - 1)                                                                           \
     NUMBER(silence_ms, "silence", SILENCE_MIN_MS, SILENCE_MAX_MS)                                                      \
     NUMBER(stopped_ms, "stopped", STOPPED_NEVER_MS, STOPPED_MAX_MS)                                                    \

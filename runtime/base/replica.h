@@ -14,7 +14,8 @@ enum { REPLICAS_MAX = 3, REPLICA_NAME = 48 };
  * right. */
 enum replica_check { CHECK_NONE, CHECK_FENCE, CHECK_HASH, CHECK_ALL };
 enum replica_mismatch { MISMATCH_STOP, MISMATCH_REPORT, MISMATCH_KEEP };
-/* What a program sees of the world, and the files that it writes: one for all sets, or each set has all of its own. */
+/* What a program sees of the world, and the files that it writes: one for all sets, or each set has all of its own.
+ * Copies of a segment in a set: one, or all. */
 enum replica_share { SHARE_ONE, SHARE_ALL };
 
 struct replica {

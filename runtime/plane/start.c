@@ -192,6 +192,7 @@ static keel_status make_agent(struct plane *p, const struct grid_rule *grid)
                              .replicas = &config->settings->replicas,
                              .check = config->settings->check,
                              .on_mismatch = config->settings->on_mismatch,
+                             .set_copies = config->settings->set_copies,
                              .inject = &config->settings->inject,
                              .scrub_rate = (uint64_t)config->settings->scrub_mb * 1000000,
                              .grid = grid,

@@ -7,7 +7,8 @@
  * KEEL_TEST_DIE and KEEL_TEST_STOP likewise: that process is killed, or stopped, there; KEEL_TEST_FENCE,
  * KEEL_TEST_ACC, KEEL_TEST_END, KEEL_TEST_EXIT: it makes a fence or an accumulate that the others do not make, or ends
  * by keel_finalize, or without it; KEEL_TEST_NO_ACC: only that one does not make it.
- * KEEL_TEST_COST=FOLDER: what a put and its fence cost, before all else. */
+ * KEEL_TEST_COST=FOLDER: what a put and its fence cost, before all else.
+ * KEEL_TEST_COPIES=0|1: whether a segment that is allocated with two copies has them. */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -331,6 +332,19 @@ static void test_questions(void)
     CHECK(keel_segment_bytes(segment, right) == 8 * WORDS && keel_segment_bytes(segment, size) == 0);
 }
 
+static void test_copies(const char *has)
+{
+    keel_segment *s;
+    OK(keel_segment_alloc(8, KEEL_REDUNDANCY_SHADOW, &s));
+    CHECK(keel_segment_redundancy(s) == (*has == '1' ? KEEL_REDUNDANCY_SHADOW : KEEL_REDUNDANCY_NONE));
+    int64_t one = 1, got;
+    OK(keel_put(s, right, 0, &one, sizeof one));
+    OK(keel_barrier());
+    OK(keel_get(s, rank, 0, &got, sizeof got));
+    CHECK(got == one);
+    OK(keel_segment_free(s));
+}
+
 /* What a put and its fence cost: into a file of each process, as they are not the same in each set. */
 static void test_cost(const char *folder)
 {
@@ -375,6 +389,8 @@ int main(void)
         OK(keel_segment_free(segment));
         segment = s;
     }
+    if (getenv("KEEL_TEST_COPIES"))
+        test_copies(getenv("KEEL_TEST_COPIES"));
     test_questions();
     test_puts();
     test_many();

@@ -122,6 +122,13 @@ def test_what_was_flipped_later_is_told():
         assert code == 0 and "otherwise" not in err and "ended with exit code 3" in err, (code, err)
 
 
+def test_a_segment_has_one_copy():
+    """But all, if that is asked for: more bytes go for each put."""
+    for copies, has in ("one", "0"), ("all", "1"):
+        code, _, err = job("--replica-copies", copies, env={"KEEL_TEST_COPIES": has})
+        assert (code, err) == (0, ""), (copies, code, err)
+
+
 def cost(check, replicas):
     """Messages and bytes that the replicas of rank 0 send for a put of 16 KiB to another node, and the best time."""
     with tempfile.TemporaryDirectory() as folder:

@@ -50,11 +50,12 @@ struct replica_self {
     int rank, size, set, sets;
     enum replica_check check;
     enum replica_mismatch on_mismatch;
-    keel_group *group;       /* of the set */
-    int nodes, *node;        /* of the set; [ranks] on which of them each is */
-    int *native_node;        /* [nodes] */
-    bool gone[REPLICAS_MAX]; /* that replica of this rank has ended, or this one's set goes on without it */
-    pthread_mutex_t lock;    /* of what follows */
+    enum replica_share copies; /* of a segment in this set: one, or all that the program asks for */
+    keel_group *group;         /* of the set */
+    int nodes, *node;          /* of the set; [ranks] on which of them each is */
+    int *native_node;          /* [nodes] */
+    bool gone[REPLICAS_MAX];   /* that replica of this rank has ended, or this one's set goes on without it */
+    pthread_mutex_t lock;      /* of what follows */
     struct check ops;
     struct check_entry ring[REPLICA_RING];
     uint64_t exchanges;

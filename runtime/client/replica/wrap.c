@@ -253,6 +253,7 @@ keel_status replica_begin(struct client *c)
     replica.sets = c->replicas.replicas;
     replica.check = (enum replica_check)c->page->check;
     replica.on_mismatch = (enum replica_mismatch)c->page->on_mismatch;
+    replica.copies = (enum replica_share)c->page->set_copies;
     check_init(&replica.ops, replica.ring, REPLICA_RING);
     if (!count_nodes())
         return KEEL_ERR_NOMEM;

@@ -104,13 +104,16 @@ keel_status replica_put_signal(keel_segment *segment, int rank, size_t offset, c
     return status != KEEL_OK ? status : replica_signal(segment, rank, word, add);
 }
 
-/* The leading replica says what it found; the others wait until theirs has come as far. */
+/* The leading replica says what it found; the others wait until theirs has come as far. Who does not ask what it was
+ * hears the same in each set: the word is so, or its set has lost who would have made it so. */
 keel_status replica_wait_until(keel_segment *segment, size_t word, keel_compare how, int64_t value, int from,
                                int64_t *got)
 {
     struct replica_answer a;
     int64_t v = 0;
     int native = from < 0 ? from : replica_native_of(from);
+    if (!got)
+        return replica_after(BELOW->wait_until(segment, word, how, value, native, NULL));
     if (replica_decides(&a)) {
         keel_status status = replica_after(BELOW->wait_until(segment, word, how, value, native, &v));
         a = replica_tell((struct replica_answer){{status, v}});
@@ -121,7 +124,6 @@ keel_status replica_wait_until(keel_segment *segment, size_t word, keel_compare 
         if (status != KEEL_OK)
             return status;
     }
-    if (got)
-        *got = a.value[1];
+    *got = a.value[1];
     return (keel_status)a.value[0];
 }

@@ -27,13 +27,19 @@ keel_segment *replica_segment(uint64_t number)
     return number > 0 && number <= replica.segments ? replica.segment[number] : NULL;
 }
 
+/* A set that loses a node's ranks ends, so its other copies of what these had are of no use to it. */
+static keel_redundancy copies_of(keel_redundancy asked)
+{
+    return replica.copies == SHARE_ALL ? asked : KEEL_REDUNDANCY_NONE;
+}
+
 static keel_status allocate(keel_group *group, const size_t *bytes, int n, keel_redundancy redundancy,
                             enum replica_call call, keel_segment **out)
 {
     replica_did_bytes(call, -1, NULL, (uint64_t)redundancy, bytes, bytes ? (size_t)n * sizeof *bytes : 0);
     keel_status status = replica_meet(call);
     if (status == KEEL_OK)
-        status = replica_after(BELOW->segment_alloc_group(group, bytes, redundancy, out));
+        status = replica_after(BELOW->segment_alloc_group(group, bytes, copies_of(redundancy), out));
     if (status != KEEL_OK || !out)
         return status;
     replica_counts(*out);

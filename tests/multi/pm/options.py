@@ -394,6 +394,14 @@ def test_keelrun_replica_world_and_replica_files():
         refused([option, "all"], "%s is of use only with --replicas" % option)
 
 
+def test_keelrun_replica_copies():
+    """What becomes of segments: multi/replicas.py."""
+    for copies in "one", "all":
+        assert run(["-n", "1", "--replicas", "2", "--replica-copies", copies, "true"]) == (0, "", "")
+    refused(["--replicas", "2", "--replica-copies", "some"], "--replica-copies: some is not known")
+    refused(["--replica-copies", "all"], "--replica-copies is of use only with --replicas")
+
+
 def test_keelrun_inject_makes_bits_wrong():
     """Which ones, and what comes of them: multi/inject.py."""
     assert run(["-n", "2", "--inject", "rate=0", "true"]) == (0, "", "")
