@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""replicas.py BUILD [--rounds N] [--ranks N] [--only PROGRAM ...] [--degrees 2 3] [--checks none fence hash all]: what
-a program pays for its replicas and for what they compare.
+"""replicas.py BUILD [--rounds N] [--ranks N] [--nodes N] [--only PROGRAM ...] [--degrees 2 3]
+[--checks none fence hash all]: what a program pays for its replicas and for what they compare.
 
 r replicas compute r times as much, so each time stands beside that of r independent jobs that run side by side on the
-same processors, each on as many nodes as a set has. All ways take turns, round by round, who begins changes; a time is
-that of the whole job, from the start of keelrun to its end (of independent ones the last). Printed: the median of the
+same processors, each on as many nodes as a set has (--nodes), with as many copies of its data (one) and the same rule
+for waiting: a job would else look for longer the fewer processes it has. All ways take turns, round by round, who
+begins changes; a time is that of the whole job, from the start of keelrun to its end (of independent ones the last).
+Printed: the median of the
 rounds' times, and the medians of the rounds' ratios to the independent jobs. A job that does not end with 0, or says
 that replicas differ, ends the run."""
 import argparse
@@ -17,31 +19,35 @@ import time
 FAR = ["--silence", "600s", "--stopped", "never"]
 
 
+# What a job with more ranks than processors takes by itself (KEEL_SPIN_US of keel(7)); and no further copies
+SAME = dict(os.environ, KEEL_SPIN_US="30", KEEL_ARMCI_REDUNDANCY="none")
+
+
 def programs(build):
-    npb, ga = os.path.join(build, "apps/npb/keel-npb"), os.path.join(build, "apps/ga")
-    listed = {"ep": [npb, "ep"], "cg": [npb, "cg", "--class", "W"], "mg": [npb, "mg", "--class", "W"],
-              "ft": [npb, "ft", "--class", "W"], "is": [npb, "is", "--class", "A"], "lu": [npb, "lu"],
-              "stencil": [os.path.join(build, "apps/stencil/keel-stencil"), "5p", "--cells", "512x512", "--sweeps",
+    apps, one = os.path.join(build, "apps"), ["--redundancy", "none"]
+    npb, ga = [os.path.join(apps, "npb/keel-npb"), *one], os.path.join(apps, "ga")
+    listed = {"ep": [*npb, "ep"], "cg": [*npb, "cg", "--class", "W"], "mg": [*npb, "mg", "--class", "W"],
+              "ft": [*npb, "ft", "--class", "W"], "is": [*npb, "is", "--class", "A"], "lu": [*npb, "lu"],
+              "stencil": [os.path.join(apps, "stencil/keel-stencil"), *one, "5p", "--cells", "512x512", "--sweeps",
                           "1500"],
-              "hpccg": [os.path.join(build, "apps/hpccg/keel-hpccg"), "64", "64", "48"],
-              "scf": [os.path.join(build, "apps/scf/keel-scf"), "methane.xyz", "--basis", "6-31gs"],
+              "hpccg": [os.path.join(apps, "hpccg/keel-hpccg"), "64", "64", "48"],
+              "scf": [os.path.join(apps, "scf/keel-scf"), *one, "methane.xyz", "--basis", "6-31gs"],
               "ga-fock": [os.path.join(ga, "ga-fock")], "ga-ladder": [os.path.join(ga, "ga-ladder")]}
     return {name: command for name, command in listed.items() if os.path.exists(command[0])}
 
 
-def job(build, options):
-    return subprocess.Popen([os.path.join(build, "pm/keelrun"), *FAR, *options], stdout=subprocess.PIPE,
-                            stderr=subprocess.PIPE, text=True)
+def job(args, nodes, options):
+    return subprocess.Popen([os.path.join(args.build, "pm/keelrun"), *FAR, "-n", str(args.ranks), "--nodes", str(nodes),
+                             *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=SAME)
 
 
-def seconds(build, ranks, degree, check, command):
+def seconds(args, degree, check, command):
     """check None: independent jobs."""
     begun = time.monotonic()
     if check is None:
-        jobs = [job(build, ["-n", str(ranks), *command]) for _ in range(degree)]
+        jobs = [job(args, args.nodes, command) for _ in range(degree)]
     else:
-        sets = ["--replicas", str(degree), "--check", check] if degree > 1 else []
-        jobs = [job(build, ["-n", str(ranks), *sets, *command])]
+        jobs = [job(args, args.nodes * degree, ["--replicas", str(degree), "--check", check, *command])]
     told = [j.communicate() for j in jobs]
     took = time.monotonic() - begun
     for j, (out, err) in zip(jobs, told):
@@ -55,6 +61,7 @@ def main():
     parser.add_argument("build")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--ranks", type=int, default=2)
+    parser.add_argument("--nodes", type=int, default=1, help="of a set")
     parser.add_argument("--only", nargs="+")
     parser.add_argument("--degrees", type=int, nargs="+", default=[2, 3])
     parser.add_argument("--checks", nargs="+", default=["none", "fence", "hash", "all"])
@@ -68,7 +75,7 @@ def main():
         for number in range(args.rounds):
             first = number % len(ways)
             for way in ways[first:] + ways[:first]:
-                took[way].append(seconds(args.build, args.ranks, *way, command))
+                took[way].append(seconds(args, *way, command))
         cells = []
         for degree, check in ways:
             mine, beside = took[degree, check], took[degree if check else 1, None]
