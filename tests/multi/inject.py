@@ -49,6 +49,16 @@ def test_flight_leaves_the_programs_memory_alone():
     assert flips(events) == [] and out == "0 wrong words\n", events
 
 
+def test_many_differences_are_few_lines():
+    """The first sixteen of a rank whole, then how many at each power of two; each is in the event log."""
+    out, err, events = job("--replicas", "3", "--inject", "where=send,rank=1,set=0,rate=1", way="put", steps=100)
+    told, lines = sum(e["name"] == "mismatch" for e in events), err.splitlines()
+    assert told >= 100 and out == "0 wrong words\n", (told, out)
+    assert sum("differs between set 0 and set 1" in x for x in lines) == 16, err
+    counted = [int(n) for n in re.findall(r"rank 1: its sets have differed (\d+) times by now; the event log has", err)]
+    assert counted == [n for n in (32, 64, 128, 256) if n <= told] and len(lines) == 16 + len(counted), err
+
+
 def test_rest_is_in_the_own_part():
     out, err, events = job("--inject", "where=rest,rank=1,step=4,count=1", way="rest")
     [f] = flips(events)

@@ -1,4 +1,5 @@
-/* What two replicas did not do alike since they last were equal, for the event log: to whom how much went. */
+/* What two replicas did not do alike since they last were equal: to whom how much went, for the event log; and the line
+ * that says so, for people. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,7 +8,7 @@
 #include "runtime/client/job/channel.h"
 #include "runtime/client/replica/replica.h"
 
-enum { TOGETHER = 32, TEXT = 200 };
+enum { TOGETHER = 32, TEXT = 200, LINES_WHOLE = 16 };
 
 struct sent {
     int target; /* -1: a contribution, to all members */
@@ -50,4 +51,19 @@ void replica_tell_differing(const struct check *mine, const struct check *theirs
     }
     for (size_t k = 0; k < targets; k++)
         tell(&to[k], a, b);
+}
+
+void replica_tell_people(int set, const char *text)
+{
+    static uint64_t told;
+    if (++told > 1 && replica.on_mismatch == MISMATCH_KEEP)
+        return;
+    fflush(NULL);
+    if (told <= LINES_WHOLE)
+        fprintf(stderr, "%s\n", text);
+    else if ((told & (told - 1)) == 0)
+        fprintf(stderr, "rank %d: its sets have differed %" PRIu64 " times by now; the event log has a line for each\n",
+                replica.rank, told);
+    if (replica.set == set)
+        (void)replica.below->event("mismatch", replica.rank, text);
 }

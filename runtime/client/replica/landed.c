@@ -321,18 +321,6 @@ static keel_status give(int to, size_t n, keel_status *status)
     return KEEL_OK;
 }
 
-static void tell(int set, const char *text)
-{
-    static bool told;
-    if (replica.on_mismatch == MISMATCH_KEEP && told)
-        return;
-    told = true;
-    fflush(NULL);
-    fprintf(stderr, "%s\n", text);
-    if (replica.set == set)
-        (void)replica.below->event("mismatch", replica.rank, text);
-}
-
 /* This set's memory is wrong. Where another one's is right its bytes are written here; who has died meanwhile had said
  * nothing that others do not know. */
 static keel_status repair(const size_t *wrong, const bool *there)
@@ -357,7 +345,7 @@ static keel_status repair(const size_t *wrong, const bool *there)
             (void)replica_send(s, REPLICA_MEND, &said, sizeof said, &status);
     if (said.ends)
         replica_stop(said.text);
-    tell(replica.set, said.text);
+    replica_tell_people(replica.set, said.text);
     return status;
 }
 
@@ -370,7 +358,7 @@ static keel_status help(int set)
         if (said.exchange < replica.exchanges)
             continue;
         if (said.ranges == 0) {
-            tell(set, said.text);
+            replica_tell_people(set, said.text);
             return KEEL_OK;
         }
         keel_status gave = give(set, said.ranges, &status);

@@ -278,15 +278,6 @@ _Noreturn void replica_stop(const char *text)
     keel_abort(1, text);
 }
 
-/* Each replica says the same at the same point, as whatever a program writes appears once, from one of them. */
-static void tell(const struct dispute *d, const char *text)
-{
-    fflush(NULL);
-    fprintf(stderr, "%s\n", text);
-    if (replica.set == d->a)
-        (void)replica.below->event("mismatch", replica.rank, text);
-}
-
 /* The third replica gets the line from the lower of the two. */
 static keel_status pass_line(const struct dispute *d, const char *text)
 {
@@ -302,13 +293,9 @@ static keel_status pass_line(const struct dispute *d, const char *text)
 /* What nobody can mend: all know it, and stop or go on. */
 static keel_status tell_or_stop(const struct dispute *d, const char *text)
 {
-    static bool told;
-    bool first = !told;
-    told = true;
     if (replica.on_mismatch == MISMATCH_STOP)
         replica_stop(text);
-    if (replica.on_mismatch == MISMATCH_REPORT || first)
-        tell(d, text);
+    replica_tell_people(d->a, text);
     settle(d);
     return KEEL_OK;
 }
@@ -346,7 +333,7 @@ static keel_status mend_or_end(const struct dispute *d, int other, struct replic
         status = mend(right, wrong, last, other, good);
     if (status != KEEL_OK && status != KEEL_ERR_RANK_DEAD)
         replica_stop(text);
-    tell(d, text);
+    replica_tell_people(d->a, text);
     check_settle(&replica.ops, &d->sums[good ? replica.set : other]);
     return KEEL_OK;
 }
@@ -384,7 +371,7 @@ static keel_status looks_on(const struct dispute *d)
         return status;
     if (d->odd < 0)
         return tell_or_stop(d, said.text);
-    tell(d, said.text);
+    replica_tell_people(d->a, said.text);
     check_was_equal(&replica.ops);
     return KEEL_OK;
 }

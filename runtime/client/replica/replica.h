@@ -195,6 +195,9 @@ keel_status replica_has_come(keel_status status, const keel_request *request);
 /* Lines of the event log, by one of the sets a and b: to whom this rank sent what the other replica did not send alike,
  * as far as both remember it. */
 void replica_tell_differing(const struct check *mine, const struct check *theirs, int a, int b);
+/* On the standard error of the rank, and by that set in the event log. Each replica tells the same at the same point,
+ * as whatever a program writes appears once, from one of them. Of many of a rank: how many there are by now. */
+void replica_tell_people(int set, const char *text);
 
 /* ---- answer.c ---- */
 
