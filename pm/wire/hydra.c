@@ -4,6 +4,7 @@
 #include "pm/wire/bytes.h"
 #include "pm/wire/orphans.h"
 #include "pm/wire/quit.h"
+#include "runtime/base/fault.h"
 #include "runtime/base/kernel.h"
 #include "runtime/base/log.h"
 #include "runtime/base/prompt.h"
@@ -180,10 +181,13 @@ static void let_launch(struct hydra *h)
     h->launcher_watch.data = h;
     h->handles++;
     uv_poll_start(&h->launcher_watch, UV_READABLE, launcher_ended);
-    if (h->stopped)
+    if (h->stopped) {
         (void)process_signal(h->launcher_fd, SIGKILL);
-    else if (send(h->report, "", 1, MSG_NOSIGNAL) == 1)
-        h->events.launched(h);
+    } else {
+        FAULT_POINT("launch.telling");
+        h->events.launched(h); /* first: its agent may come before this process runs again */
+        (void)send(h->report, "", 1, MSG_NOSIGNAL);
+    }
     close_handle((uv_handle_t *)&h->report_watch);
     close_handle((uv_handle_t *)&h->mpiexec_watch);
     close_fd(&h->report);

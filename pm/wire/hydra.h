@@ -21,7 +21,7 @@ enum hydra_phase { HYDRA_IDLE, HYDRA_FINDING, HYDRA_HANDING, HYDRA_LAUNCHED };
 struct hydra;
 
 struct hydra_events {
-    /* The launcher runs: h->launcher. */
+    /* The launcher is there, h->launcher, and waits until this returns. */
     void (*launched)(struct hydra *h);
     /* All of it has ended, and everything of it here is closed: it may be started again. wait_status -1: it could not
      * be started. h->last says why, if it said so. */

@@ -11,7 +11,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../lib"))
 import keeltest
-from keeltest import HANG_S, IS_ROOT, KEELCTL, Job, Skip, alive, run, wait_for
+from keeltest import HANG_S, IS_ROOT, KEELCTL, Job, Skip, alive, processes_with, run, state_of, wait_for
 
 NODES = 7
 TREE = ["-n", str(NODES), "--nodes", str(NODES), "--fan-out", "2"]
@@ -36,11 +36,11 @@ def sockets_of(pid):
 class Held(Job):
     """A job whose ranks wait until they are let go."""
 
-    def __init__(self, options=(), **kw):
+    def __init__(self, options=(), fault="", **kw):
         self.place = tempfile.TemporaryDirectory(prefix="keel-test-")
         self.fifo = os.path.join(self.place.name, "go")
         os.mkfifo(self.fifo)
-        super().__init__(TREE + list(options) + WAIT, env={"FIFO": self.fifo}, **kw)
+        super().__init__(TREE + list(options) + WAIT, env={"FIFO": self.fifo, "KEEL_FAULT": fault}, **kw)
 
     def begun(self):
         self.wait_ranks(NODES)
@@ -101,6 +101,20 @@ def test_launcher_of_an_agent_has_nothing_of_it():
             with open("/proc/%d/limits" % job.known[node]["ranks"][0]["pid"]) as f:
                 line = next(text for text in f if text.startswith("Max open files"))
             assert line.split()[3] == "200", "ranks keep the user's limit: " + line
+        job.go()
+        expect_output(job)
+
+
+def test_launcher_is_known_though_who_tells_of_it_stands_still():
+    with Held(fault="launch.telling:1:stop:node=0") as job:
+        def standing():
+            return [pid for pid in processes_with(job.tag) if state_of(pid) == "T"]
+        agent = wait_for(standing, "an agent that starts another one to stand still")[0]
+        time.sleep(0.5)  # in which the other one would come, if it had been let go
+        os.kill(agent, signal.SIGCONT)
+        job.known, by = job.begun()
+        expect_tree(by)
+        assert all(n["launcher_pid"] > 0 for n in job.known.values()), job.known
         job.go()
         expect_output(job)
 
@@ -217,7 +231,7 @@ def test_what_a_dead_agent_was_starting_does_not_stay():
             wait_for(lambda: os.path.exists(calls), "an agent to start another host")
 
             def hanging():
-                return [p for p in keeltest.processes_with(job.tag) if keeltest.command_of(p) == "sleep 10000"]
+                return [p for p in processes_with(job.tag) if keeltest.command_of(p) == "sleep 10000"]
             hung = wait_for(hanging, "an ssh without an answer")[0]
             agent = wait_for(lambda: keeltest.command_of(parent(hung)).endswith("keeld") and parent(hung), "mpiexec.hydra to be gone")
             job.process.send_signal(signal.SIGSTOP)
