@@ -118,7 +118,7 @@ struct view {
     } * node_death;               /* [ids] */
     uint64_t *born_at;            /* [ids] epoch; 0: there from the start, or unborn */
     struct view_copyset *copyset; /* [nodes * CLASSES] */
-    int *home;                    /* [nodes] view_slot_node; of view.c and plan.c */
+    int *home;                    /* [nodes] view_slot_node; follow_slot sets it */
     struct view_rank *rank;       /* [ranks] */
     int *slot_ranks;              /* [nodes] ranks per slot */
     struct copy_rule copies;      /* its array is the view's */

@@ -1,5 +1,8 @@
 /* Between the rooms of a view:
- *   view.c     events, ranks, what the deaths and births of a view do
+ *   view.c     the view, and the order in which events, deaths and births change it
+ *   ranks.c    ranks: their lives, and the slots that go where their ranks are
+ *   copies.c   copysets: their copies, modes and generations
+ *   end.c      the end of the job, and what it would take
  *   follow.c   copies go where their slots go, and what is too much goes
  *   plan.c     who takes over; plan_auto.c: what auto knows and is asked
  *   sets.c     sets of a program that runs several times */
@@ -8,12 +11,51 @@
 
 #include "runtime/view/view.h"
 
-/* view.c. The one place where a copyset changes: a new generation, and the mode that its copies allow. */
+static inline int view_copysets(const struct view *v)
+{
+    return v->nodes * CLASSES;
+}
+
+/* copies.c. The one place where a copyset changes: a new generation, and the mode that its copies allow. */
 void copyset_set_mode(const struct view *v, struct view_copyset *g, enum copyset_mode mode);
 /* A further copy, or the first one. False: node is -1. */
 bool copyset_add(struct view *v, int copyset, int node, bool whole);
 /* One less: not the primary. Those that are left are as they were. */
 void copyset_take_out(struct view *v, int copyset, int at);
+/* Place what is missing. */
+void copyset_fill(struct view *v, int copyset);
+/* The first copies of all. */
+void copysets_begin(struct view *v);
+/* Copies on dead nodes leave. A copyset of which none is left starts again, and what it held is lost. */
+void copysets_lose_dead(struct view *v);
+/* A writer died: what it was writing may be in one copy and not in the others. */
+void copysets_doubt(struct view *v);
+/* VIEW_RESTORED: the primary says that all copies are whole and equal. The slot's ranks' node becomes the primary, so
+ * that data are local to their ranks; the old primary executes nothing from the submission of this event on. */
+void copyset_restored(struct view *v, const struct view_event *e);
+/* VIEW_SUSPECT: what is to be found out is found out where nobody writes but through the primary. */
+void copyset_suspected(const struct view *v, const struct view_event *e);
+/* VIEW_DECLINED: what was being filled there is filled elsewhere, or missing. */
+void copysets_declined(struct view *v, const struct view_event *e);
+
+/* ranks.c. Those that ran on a dead node have another one, or none. */
+void view_ranks_lose_node(struct view *v, int node);
+/* The events of one rank, by their names. Of a life that is another one's by now they change nothing. */
+void view_rank_dead(struct view *v, const struct view_event *e);
+void view_rank_moved(struct view *v, const struct view_event *e);
+void view_rank_done(struct view *v, const struct view_event *e);
+void view_rank_left(struct view *v, const struct view_event *e);
+void view_rank_doubted(struct view *v, const struct view_event *e);
+
+/* end.c. Nothing more will run; the first reason stays. */
+void view_stop(struct view *v, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+/* VIEW_STOP. */
+void view_end_asked(struct view *v, const struct view_event *e);
+/* A process died of a program that needs all: also where the death came first, so that it does not matter when the
+ * program says what it is. */
+void view_end_if_needed(struct view *v);
+/* No rank runs any more. */
+void view_end_if_finished(struct view *v);
 
 /* follow.c. The slot is with that node from now on. Where a copy is there it becomes the primary when the copies were
  * made equal once more: a primary that is about to say that they are has not stopped executing for it. */
