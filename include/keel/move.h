@@ -7,7 +7,9 @@
  * received, or a stored word of a tracked segment is not flushed, it goes on to the next such point.
  *
  * A rank that comes to no such point within KEEL_LEAVE_MS milliseconds (10 000, of the agents' environment) is ended
- * where it is, which is a line `made_to_leave` in the event log: what it had begun is then in doubt as with a death.
+ * where it is; one that has come to it may take as long as it likes with what it does then, as a program does that
+ * was told to go, calls keel_finalize, and writes what it has. The former is a line `made_to_leave` in the event log:
+ * what it had begun is then in doubt as with a death.
  * Messages that it has not received by its end are lost, as with a death; and rank 0 has no standard input any more
  * where it begins again, as after a death, which keelrun says. A program several threads of which call Keel
  * may end in the middle of what the others do; it had better choose. */

@@ -8,7 +8,8 @@
  *         plan sends it, or begins again here, also if it accepts
  *         only then, as its program was told before
  *
- * A rank whose program has called keel_finalize stays, and may take as long as it likes with what it does then.
+ * A rank whose program has called keel_finalize stays, or, if it was told that it is to go, begins elsewhere when its
+ * process has ended; either may take as long as it likes with what it does then.
  *
  * Nobody waits for another rank of its line: where it goes there may be ranks of a slot that is to go on itself. */
 #include "runtime/agent/agent.h"
@@ -72,12 +73,18 @@ void ranks_leaves(struct agent *a, struct proc *proc)
         stays(a, proc);
 }
 
-bool ranks_overdue(struct proc *proc)
+bool ranks_overdue(struct agent *a, struct proc *proc)
 {
-    uint32_t was = RELEASE_ASKED;
     if (proc->exited || !proc->released)
         return false;
-    return atomic_compare_exchange_strong(&proc->intents->released, &was, RELEASE_ENDED) || was != RELEASE_LEFT;
+    uint32_t was = atomic_load(&proc->intents->released);
+    while (was != RELEASE_LEFT && was != RELEASE_OUT)
+        if (atomic_compare_exchange_weak(&proc->intents->released, &was, RELEASE_ENDED))
+            return true;
+    if (was == RELEASE_OUT)
+        agent_say(a, "still_ends", J_INT("rank", proc->life.rank), J_UINT("incarnation", proc->life.incarnation),
+                  J_UINT("ms", (a->now - proc->released_at) / 1000000));
+    return false;
 }
 
 /* ---- by the plan ---- */

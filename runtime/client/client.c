@@ -157,8 +157,10 @@ keel_status client_leave(struct client *c)
     keel_status left = moves ? KEEL_OK : c->env.request(c->env.user, &r, NULL);
     FAULT_POINT("rank.left");
     c->move_status = status;
-    if (moves)
+    if (moves) {
+        move_is_out(c);
         move_ended(c);
+    }
     client_lock(c);
     c->ready = false;
     c->left = true;

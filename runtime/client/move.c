@@ -28,14 +28,17 @@ static bool accept(struct client *c)
 bool move_ends_process(struct client *c)
 {
     uint32_t was = atomic_load(&c->intents->released);
-    if (atomic_load(&c->told_to_move)) {
-        atomic_store(&c->intents->released, RELEASE_ACCEPTED); /* whatever it was: who was told is not told back */
-        return true;
-    }
+    bool told = atomic_load(&c->told_to_move); /* it is not told back */
     while (was == RELEASE_NONE || was == RELEASE_ASKED)
-        if (atomic_compare_exchange_weak(&c->intents->released, &was, RELEASE_LEFT))
-            return false;
+        if (atomic_compare_exchange_weak(&c->intents->released, &was, told ? RELEASE_ACCEPTED : RELEASE_LEFT))
+            return told;
     return true; /* another thread moves it, or its agent ends it */
+}
+
+void move_is_out(struct client *c)
+{
+    uint32_t accepted = RELEASE_ACCEPTED; /* else its agent ends it */
+    atomic_compare_exchange_strong(&c->intents->released, &accepted, RELEASE_OUT);
 }
 
 void move_point_reached(struct client *c)
@@ -59,8 +62,10 @@ bool move_go(struct client *c)
         keel_status status = client_let_go(c);
         c->move_status = c->move_status == KEEL_OK ? status : c->move_status;
     }
-    if (c->fatal == KEEL_OK)
+    if (c->fatal == KEEL_OK) {
+        move_is_out(c);
         return true;
+    }
     pthread_mutex_unlock(&c->lock);
     return false;
 }

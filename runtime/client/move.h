@@ -26,6 +26,8 @@ void move_ended(struct client *c);
  * the agent has taken that back meanwhile; then the rank begins again where it was. From now on nobody takes it back;
  * and where it is the rank's end nobody asks it to move, or ends it for that. */
 bool move_ends_process(struct client *c);
+/* Of a process that ends so: nothing that it has begun is under way. From now on nobody ends it for taking long. */
+void move_is_out(struct client *c);
 
 /* In a thread of the program that holds no lock of the client's. One load where nothing moves, of a line that nobody
  * writes then. */

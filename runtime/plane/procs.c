@@ -292,7 +292,7 @@ void procs_stay(void *user, struct proc *proc)
 void procs_overdue(struct plane *p, const struct command *c)
 {
     struct proc *proc = ranks_find(&p->agent, c->seat);
-    if (proc && ranks_overdue(proc))
+    if (proc && ranks_overdue(&p->agent, proc))
         queue_seat(p, UPCALL_END, c->seat);
 }
 

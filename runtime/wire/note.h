@@ -62,13 +62,14 @@ struct behind {
 };
 #define BEHIND_REVOKED UINT64_MAX
 
-/* intent_page.released. ASKED becomes NONE again or one of the others, whichever is first; those stay. A program that
- * was told of ASKED may accept when it is NONE again: then the rank's next life begins on the same node, or where it is
- * to go. */
+/* intent_page.released. ASKED becomes NONE again or one of the others, whichever is first; those stay, but ACCEPTED,
+ * which becomes OUT or ENDED. A program that was told of ASKED may accept when it is NONE again: then the rank's next
+ * life begins on the same node, or where it is to go. */
 enum release {
     RELEASE_NONE,
     RELEASE_ASKED,
     RELEASE_ACCEPTED,
+    RELEASE_OUT,   /* by the rank, after ACCEPTED: nothing of its is under way, and it ends as its program likes */
     RELEASE_LEFT,  /* by the rank: its program has called keel_finalize, and it goes nowhere any more */
     RELEASE_ENDED, /* by the agent: the process is ended where it is */
 };

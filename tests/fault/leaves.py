@@ -48,6 +48,18 @@ def test_who_was_told_to_go_and_ends_when_it_may_stay_begins_again():
         assert begun(job, 2) == 2 and not job.events("made_to_leave")
 
 
+def test_who_has_finalized_to_go_may_write_before_it_ends():
+    with leaves("tells", 1000) as job:
+        wait_said(job, "begun", 3)
+        kill_node(job, 0)
+        code = job.wait()
+        assert code == 0, (code, job.stderr())
+        assert job.stdout().count("rank 2 line ") == 30, job.stdout()
+        assert job.stdout().endswith("all have counted to %d\n" % (3 * STEPS)), job.stdout()
+        assert begun(job, 2) == 2 and not job.events("made_to_leave")
+        assert [e["rank"] for e in job.events("still_ends")] == [2], job.events("still_ends")
+
+
 def test_who_has_finalized_has_left():
     with leaves("late", 1000) as job:
         wait_said(job, "done", 3)

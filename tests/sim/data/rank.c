@@ -288,7 +288,7 @@ static void release_ends(void *arg, uint64_t release)
     if (r->state != RUNNER_RUNS || r->node->dead || r->releases != release)
         return;
     struct proc *proc = ranks_find(&r->node->agent, r->id);
-    if (!proc || !ranks_overdue(proc))
+    if (!proc || !ranks_overdue(&r->node->agent, proc))
         return;
     world_say(r->w, "rank %d.%u on node %d has not ended by itself", r->rank, r->incarnation, r->node->id);
     r->moved = true;

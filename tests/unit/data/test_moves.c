@@ -143,12 +143,12 @@ static void test_moves_rank_that_has_left_goes_nowhere(void **state)
     assert_true(release(3));
     assert_false(move_ends_process(&c));
     assert_int_equal(page.released, RELEASE_LEFT);
-    assert_false(ranks_overdue(proc));
+    assert_false(ranks_overdue(&w.node[0].agent, proc));
     ranks_control(&w.node[0].agent, proc, &(struct control){.type = CONTROL_LEAVING});
     assert_int_equal(w.node[0].stays, 1);
     assert_false(proc->released);
     assert_false(release(3)); /* no view says yet that it has left */
-    assert_false(ranks_overdue(proc));
+    assert_false(ranks_overdue(&w.node[0].agent, proc));
     assert_int_equal(page.released, RELEASE_LEFT);
 }
 
@@ -156,14 +156,30 @@ static void test_moves_rank_that_has_left_goes_nowhere(void **state)
 static void test_moves_rank_that_is_overdue_is_ended_or_has_left(void **state)
 {
     struct client c = {.intents = &page};
-    assert_false(ranks_overdue(*state));
+    assert_false(ranks_overdue(&w.node[0].agent, *state));
     assert_true(release(3));
-    assert_true(ranks_overdue(*state));
+    assert_true(ranks_overdue(&w.node[0].agent, *state));
     assert_int_equal(page.released, RELEASE_ENDED);
     assert_true(move_ends_process(&c));
-    page.released = RELEASE_ACCEPTED;
-    assert_true(ranks_overdue(*state));
+    assert_int_equal(page.released, RELEASE_ENDED);
+    page.released = RELEASE_ACCEPTED; /* it hangs on its way out */
+    assert_true(ranks_overdue(&w.node[0].agent, *state));
+    move_is_out(&c);
+    assert_int_equal(page.released, RELEASE_ENDED);
+}
+
+/* Its program was told, has called keel_finalize, and writes what it has computed. */
+static void test_moves_rank_that_is_out_is_not_ended(void **state)
+{
+    struct client c = {.intents = &page, .told_to_move = true};
+    assert_true(release(3));
+    assert_true(move_ends_process(&c));
     assert_int_equal(page.released, RELEASE_ACCEPTED);
+    move_is_out(&c);
+    assert_false(ranks_overdue(&w.node[0].agent, *state));
+    assert_int_equal(page.released, RELEASE_OUT);
+    assert_true(move_ends_process(&c));
+    assert_int_equal(page.released, RELEASE_OUT);
 }
 
 /* Its own end, and where it was. */
@@ -311,6 +327,7 @@ int main(void)
         TEST(test_moves_rank_that_ends_as_it_was_to_stay_may_be_sent_on),
         TEST(test_moves_rank_that_has_left_goes_nowhere),
         TEST(test_moves_rank_that_is_overdue_is_ended_or_has_left),
+        TEST(test_moves_rank_that_is_out_is_not_ended),
         TEST(test_moves_released_rank_that_dies_has_died),
         TEST(test_moves_target_that_dies_meanwhile_is_not_waited_for),
         TEST(test_moves_only_who_can_move_is_released),
