@@ -10,6 +10,34 @@
 
 enum { ANSWER_MS = 60000 }; /* a view: within --silence if a node dies meanwhile, and more where that waits longer */
 
+/* The slot that is not where it is to be. */
+static void tell_waiting(const json_t *v)
+{
+    const char *why = text_of(v, "why"), *ranks = text_of(v, "ranks");
+    long long slot = int_of(v, "slot"), node = int_of(v, "node"), to = int_of(v, "to");
+    const char *s = strchr(ranks, ' ') ? "s" : "";
+    if (strcmp(why, "lost") == 0)
+        pm_quit(1,
+                "nobody moves: slot %lld (rank%s %s) was lost when no node was free for it, and gets none any more; a "
+                "job that is started again (keelrun --restore) has it",
+                slot, s, ranks);
+    if (strcmp(why, "no_node") == 0)
+        pm_quit(1,
+                "nobody moves: slot %lld (rank%s %s) has no node; ask again when it has one (keelctl add-node gives "
+                "the job one)",
+                slot, s, ranks);
+    if (strcmp(why, "no_memory") == 0)
+        pm_quit(1,
+                "nobody moves: slot %lld (rank%s %s) is to go from node %lld to node %lld, and stays, as there is no "
+                "memory for it there or for who is in its way; ask again when a node has died or come "
+                "(keelctl add-node)",
+                slot, s, ranks, node, to);
+    if (strcmp(why, "goes") == 0)
+        pm_quit(1, "slot %lld (rank%s %s) is on its way from node %lld to node %lld; ask again when it is there", slot,
+                s, ranks, node, to);
+    pm_quit(1, "ranks are on their way");
+}
+
 /* returns   the exit code */
 static int tell_result(const json_t *v, const char *result)
 {
@@ -24,7 +52,7 @@ static int tell_result(const json_t *v, const char *result)
     else if (strcmp(result, "unknown") == 0)
         pm_quit(1, "nobody knows yet what the program sends");
     else if (strcmp(result, "under_way") == 0)
-        pm_quit(1, "ranks are on their way, or cannot go where they are to be");
+        tell_waiting(v);
     else if (strcmp(result, "not_auto") == 0)
         pm_quit(1, "the job has no grid with --substitution auto, or its ranks do not move");
     else

@@ -246,8 +246,8 @@ void news_cut_off(struct news *n, int node, double limit_ms)
 void news_auto(struct news *n, int slot, const char *chose, int moves, const char *why, const char *prices)
 {
     struct line l = {.len = 0};
-    if (slot < 0 && moves == 0)
-        return; /* it was looked at, and nothing pays */
+    if (moves == 0)
+        return; /* it was looked at, and nothing pays; or no node is free, which is told with the death */
     if (slot >= 0)
         add(&l, "auto: slot %d goes by %s, %d move%s", slot, chose, moves, moves == 1 ? "" : "s");
     else

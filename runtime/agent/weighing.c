@@ -314,6 +314,33 @@ static const char *result_of(enum plan_rebalanced what)
     return of[what];
 }
 
+/* "3", "4, 5 and 6" */
+static const char *ranks_of_slot(const struct agent *a, int slot, char *out, size_t size)
+{
+    int left = 0;
+    size_t n = 0;
+    for (int r = 0; r < a->view.ranks; r++)
+        left += a->view.rank[r].slot == slot;
+    out[0] = 0;
+    for (int r = 0; r < a->view.ranks && n < size; r++)
+        if (a->view.rank[r].slot == slot)
+            n += (size_t)snprintf(out + n, size - n, --left == 0 ? "%d" : left == 1 ? "%d and " : "%d, ", r);
+    return out;
+}
+
+/* Nobody moves for the slot that is not where it is to be. */
+static void put_waiting(struct agent *a, struct json_writer *w)
+{
+    static const char *const whys[] = {
+        [PLAN_LOST] = "lost", [PLAN_NO_NODE] = "no_node", [PLAN_STAYS] = "no_memory", [PLAN_GOES] = "goes"};
+    enum plan_waiting why;
+    char ranks[200];
+    int node, to, slot = plan_waits_for(&a->view, &why, &node, &to);
+    if (slot >= 0)
+        json_put_all(w, J_ALL(J_INT("slot", slot), J_TEXT("ranks", ranks_of_slot(a, slot, ranks, sizeof ranks)),
+                              J_TEXT("why", whys[why]), J_INT("node", node), J_INT("to", to)));
+}
+
 static void answer(struct agent *a, uint64_t id)
 {
     char members[480], all[280];
@@ -322,6 +349,8 @@ static void answer(struct agent *a, uint64_t id)
     const struct auto_decision *d = what >= REBALANCE_STAYS ? &m->decision[plan_decisions(&a->view) - 1] : NULL;
     struct json_writer w = json_into(members, sizeof members);
     json_put_all(&w, J_ALL(J_TEXT("result", result_of(what)), J_UINT("epoch", a->view.epoch)));
+    if (what == REBALANCE_UNDER_WAY)
+        put_waiting(a, &w);
     if (d)
         json_put_all(&w, J_ALL(J_TEXT("chose", chosen(d)), J_INT("moves", d->candidate[d->chosen].price.moves),
                                J_UINT("horizon_s", d->figures.horizon_ms / 1000),

@@ -250,6 +250,34 @@ uint64_t plan_gave_up(const struct view *v, int slot, int *to)
     return v->sliding->stays[slot];
 }
 
+static bool is_waiting(const struct view *v, int slot, enum plan_waiting why)
+{
+    const struct sliding *s = v->sliding;
+    bool lost = s->grid.place.given_up[slot];
+    switch (why) {
+    case PLAN_LOST:
+        return v->home[slot] < 0 && lost;
+    case PLAN_NO_NODE:
+        return v->home[slot] < 0;
+    case PLAN_STAYS:
+        return s->stays[slot];
+    default:
+        return planned_node(v, slot) != v->home[slot];
+    }
+}
+
+int plan_waits_for(const struct view *v, enum plan_waiting *why, int *node, int *to)
+{
+    for (*why = PLAN_LOST; !plan_is_quiet(v) && *why <= PLAN_GOES; (*why)++)
+        for (int slot = 0; slot < v->nodes; slot++)
+            if (is_waiting(v, slot, *why)) {
+                *node = view_slot_node(v, slot);
+                *to = *node >= 0 ? planned_node(v, slot) : -1;
+                return slot;
+            }
+    return -1;
+}
+
 /* Is somebody there who stays? */
 static bool is_kept(const struct view *v, int node)
 {

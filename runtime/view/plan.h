@@ -102,4 +102,14 @@ enum plan_rebalanced {
 enum plan_rebalanced plan_rebalanced(const struct view *v);
 /* Are slots where they are to be, all of them? */
 bool plan_is_quiet(const struct view *v);
+/* Where they are not: of which one is it so? What a user can do the least about comes first. */
+enum plan_waiting {
+    PLAN_LOST,    /* it had no node when its ranks were lost, and gets none */
+    PLAN_NO_NODE, /* it waits for one */
+    PLAN_STAYS,   /* plan_gave_up */
+    PLAN_GOES
+};
+/* returns   the lowest slot of the first kind that there is, -1: plan_is_quiet. *node: where it is, *to: where it is to
+ *           go; -1: nowhere */
+int plan_waits_for(const struct view *v, enum plan_waiting *why, int *node, int *to);
 #endif

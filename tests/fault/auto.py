@@ -146,6 +146,40 @@ def test_rebalance_moves_ranks_of_the_stencil_when_that_pays():
         assert any("as by %s" % long["chose"] in line for line in job.stderr().splitlines()), job.stderr()
 
 
+def told(job):
+    done = subprocess.run([KEELCTL, "rebalance", job.id()], capture_output=True, text=True, timeout=90)
+    assert done.returncode == 1 and done.stderr.count("\n") == 1, done
+    return done.stderr
+
+
+def test_rebalance_names_who_is_on_its_way():
+    """Ranks stand still as they begin to move: nobody moves anew before they have gone."""
+    with Job(GRID + [PLACED, "800", FIVE_POINTS, str(1 << 30)],
+             env={"KEEL_FAULT": "rank.moving:1:stop", "KEEL_LEAVE_MS": "8000"}) as job:
+        said(job, "declared", "star")
+        kill_place(job, MIDDLE)
+        wait_for(lambda: job.events("leaving"), "ranks to be asked to go")
+        moving = {e["rank"]: (e["node"], e["to"]) for e in job.events("released")}
+        line = told(job)
+        rank = min(moving)
+        assert "slot %d (rank %d) is on its way from node %d to node %d; ask again when it is there" % (
+            rank, rank, *moving[rank]) in line, (line, moving)
+        assert job.wait() == 0, job.stderr()
+
+
+def test_rebalance_names_the_slot_that_no_node_was_found_for():
+    with Job(["-n", "3", "--grid", "4", "--spare-alloc", "1D(1,1)", "--substitution", "auto", "--on-failure",
+              "substitute", PLACED, "400", FIVE_POINTS, "8"]) as job:
+        said(job, "declared", "star")
+        kill_place(job, 3)
+        wait_for(lambda: [e for e in job.events("view") if e.get("dead_node") == 3], "a view without the spare")
+        kill_place(job, 1)
+        wait_for(lambda: [e for e in job.events("view") if e.get("dead_node") == 1], "a view without node 1")
+        line = told(job)
+        assert "nobody moves: slot 1 (rank 1) was lost when no node was free for it, and gets none" in line, line
+        assert "goes by none" not in job.stderr(), job.stderr()
+
+
 def test_rebalance_is_for_jobs_that_weigh():
     with Job(["-n", "2", "--grid", "3", "--spare-alloc", "1D(1,1)", "--substitution", "1D", PLACED, "200"]) as job:
         wait_for(lambda: len([e for e in job.events("rank_start") if e["rank"] >= 0]) == 2, "all ranks to begin")

@@ -248,6 +248,10 @@ static void test_slide_data_line_stays_behind_a_node_without_memory(void **state
         restore_slot(&w.v, s);
     assert_true(move_rank(&w.v, 6));
     assert_int_equal(plan_gave_up(&w.v, 4, &to), since); /* said once */
+    enum plan_waiting why;
+    int node;
+    assert_int_equal(plan_waits_for(&w.v, &why, &node, &to), 4);
+    assert_true(why == PLAN_STAYS && node == 4 && to == 5);
     for (int r = 0; r < 7; r++)
         assert_int_equal(plan_of_rank(&w.v, r), -1);
     for (unsigned c = SHADOW; c <= TRIPLE; c++)

@@ -502,12 +502,17 @@ static void test_slides_a_rebalance_moves_ranks_that_live(void **state)
     ask(&w);
     assert_int_equal(plan_rebalanced(&w.v), REBALANCE_MOVES);
     assert_true(moving(&w.v) > 0 && moving(&w.v) == w.v.planned && !plan_is_quiet(&w.v));
+    enum plan_waiting why;
+    int node, to, slot = plan_waits_for(&w.v, &why, &node, &to);
+    assert_true(slot >= 0 && why == PLAN_GOES && node == view_slot_node(&w.v, slot) && to != node);
+    assert_int_equal(to, plan_slot_target(&w.v, slot));
     ask(&w);
     assert_int_equal(plan_rebalanced(&w.v), REBALANCE_UNDER_WAY);
     int died = w.v.plan[0].to; /* one of those that go dies: the rest ends in a plan from what is true */
     kill_nodes(&w, &died, 1);
     carry_out(&w, &rng);
     assert_true(plan_is_quiet(&w.v));
+    assert_int_equal(plan_waits_for(&w.v, &why, &node, &to), -1);
     for (int s = 0; s < SLOTS; s++)
         for (int k = 0; k < s; k++)
             assert_true(view_slot_node(&w.v, s) != view_slot_node(&w.v, k));
