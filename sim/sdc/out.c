@@ -76,6 +76,7 @@ static void put_curves(FILE *g, const struct course *c, const struct log *l, con
         "set datafile separator ','; set key top left; set xlabel 'step'\n"
         "set ylabel 'bad messages so far' tc rgb '#0072B2'; set y2label 'tainted ranks'\n"
         "set ytics nomirror; set y2tics; set yrange [0:*]; set y2range [0:%d]; set title '%s, %d ranks'\n"
+        "set style fill solid noborder\n"
         "plot '%s/steps.csv' every ::1 using 1:7 axes x1y2 with fillsteps fc rgb '#CCCCCC' title 'tainted by others', "
         "'' every ::1 using 1:5 axes x1y2 with fillsteps fc rgb '#777777' title 'tainted by a wrong bit', "
         "'' every ::1 using 1:4 with steps lw 2 lc rgb '#0072B2' title 'bad messages'\nunset y2tics; unset y2label\n",
@@ -89,7 +90,7 @@ static void put_map(FILE *g, const struct log *l, uint64_t step, uint64_t *pair,
             "reset; set terminal svg size 560,520 font 'sans,12'; set output '%s/pairs-%" PRIu64 ".svg'\n"
             "set title 'bad messages in step %" PRIu64 "'; set xlabel 'to rank'; set ylabel 'from rank'\n"
             "set xrange [-0.5:%d.5]; set yrange [-0.5:%d.5]; set cbrange [0:*]; set tics out nomirror\n"
-            "set palette defined (0 'white', 1 '#D55E00', 2 'black'); plot '-' using 1:2:3 with image notitle\n",
+            "set palette defined (0 'white', 1 '#D55E00', 2 'black'); plot '-' using 1:2:3 with image pixels notitle\n",
             dir, step, step, l->ranks - 1, l->ranks - 1);
     for (int k = 0; k < l->ranks * l->ranks; k++)
         fprintf(g, "%d %d %" PRIu64 "\n", k % l->ranks, k / l->ranks, pair[k]);
