@@ -3,7 +3,8 @@
  *   plane.c      the data thread and its loop
  *   queue.c      what passes between the threads: commands to the data thread, upcalls to the event loop
  *   commands.c   what the data thread does with a command
- *   procs.c      this node's processes: control sockets, shared memory
+ *   procs.c      this node's processes, from start to end
+ *   procs_control.c, procs_welcome.c: what they say and are told, what they are handed when they become ranks
  *   entry.c      which process of those that a rank's program starts is the rank
  *   hidden.c     and how that one ends, where its script would not tell
  *   memory.c     the memory of copies
@@ -184,7 +185,7 @@ void commands_run(struct plane *p, struct command *first);
 /* Tells the event loop, once, that the job is over. */
 void commands_tell_over(struct plane *p);
 
-/* procs.c; all on the data thread */
+/* procs.c and procs_control.c; all on the data thread */
 void procs_started(struct plane *p, const struct command *c);
 void procs_exited(struct plane *p, const struct command *c);
 void procs_overdue(struct plane *p, const struct command *c);
