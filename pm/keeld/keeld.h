@@ -219,7 +219,7 @@ int keeld_world_open(const struct keeld *a, int rank);
 /* All processes of the node have ended: the files of the leading set get their places, what was beside them goes. */
 void keeld_world_over(struct keeld *a);
 
-/* ranks.c */
+/* ranks.c, ranks_end.c, ranks_all.c */
 void keeld_ranks_start(struct keeld *a);
 void keeld_ranks_assigned(struct keeld *a, int seat, struct life life);
 void keeld_ranks_respawn(struct keeld *a, struct life life);

@@ -1,0 +1,105 @@
+/* All processes of a node at once: signals, standard input, PMI, and what they leave behind. */
+#include "pm/keeld/ranks_parts.h"
+
+#include "pm/wire/order.h"
+#include "pm/wire/orphans.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Processes of others that never became ranks: they are told that they cannot, and do as they like. */
+static bool are_not_ours(const struct keeld *a)
+{
+    return a->launch.join && !a->ran;
+}
+
+bool keeld_ranks_gone(const struct keeld *a)
+{
+    if (are_not_ours(a))
+        return true;
+    for (int i = 0; i < a->process_count; i++)
+        if (!a->processes[i].p->drained)
+            return false;
+    return true;
+}
+
+void keeld_ranks_signal(struct keeld *a, int signal, bool standbys_only)
+{
+    for (int i = 0; i < a->process_count && !are_not_ours(a); i++)
+        if (!standbys_only || a->processes[i].p->life.rank < 0)
+            process_kill(a->processes[i].p, signal);
+}
+
+/* Stopped ones are in no terminal's group: SIGTSTP would be lost on them. Who waits for a rank gets no warning of the
+ * batch system's, for which it has no handler yet. */
+void keeld_ranks_forward(struct keeld *a, int signal_number)
+{
+    bool all = signal_number == SIGTSTP || signal_number == SIGCONT;
+    if (all)
+        a->stopped = signal_number == SIGTSTP;
+    for (int i = 0; i < a->process_count; i++)
+        if (all || a->processes[i].p->life.rank >= 0)
+            process_pass(a->processes[i].p, signal_number == SIGTSTP ? SIGSTOP : signal_number);
+}
+
+void keeld_ranks_stdin(struct keeld *a, const uint8_t *data, size_t len)
+{
+    for (int i = 0; i < a->process_count; i++)
+        if (ranks_is_first(a, a->processes[i].p->life.rank) && !a->processes[i].assigned_late) {
+            process_write_stdin(a->processes[i].p, data, len);
+            return;
+        }
+}
+
+void keeld_ranks_pause(struct keeld *a, int stream, bool pause)
+{
+    for (int i = 0; i < a->process_count; i++)
+        process_pause_output(a->processes[i].p, stream, pause);
+}
+
+void keeld_ranks_pmi_release(struct keeld *a, int world, const json_t *kvs)
+{
+    pmi_release(a->pmi.world[world].server, kvs);
+    for (int i = 0; i < a->process_count; i++)
+        if (a->processes[i].pmi && keeld_pmi_world(a, a->processes[i].p->life.rank) == world &&
+            pmi_client_release(a->processes[i].pmi))
+            process_write_pmi(a->processes[i].p, (const uint8_t *)pmi_barrier_out, strlen(pmi_barrier_out));
+}
+
+/* Their ends are heard elsewhere. */
+static bool is_waited_for(void *user, pid_t pid)
+{
+    const struct keeld *a = user;
+    for (int i = 0; i < a->process_count; i++)
+        if (a->processes[i].p->pid == pid && !a->processes[i].p->exited)
+            return true;
+    return keeld_starts_has(a, pid);
+}
+
+/* What starts other nodes stays, also what of it is left when its launcher was killed: on a bed these nodes live below.
+ * If we have not heard of the job's start they may have, and know when to end; but an ssh that gets no answer waits
+ * for ever. */
+static bool stays(void *user, pid_t pid)
+{
+    const struct keeld *a = user;
+    if (!a->ran)
+        return start_is_agents(pid) || (!a->end.departing && is_waited_for(user, pid));
+    return is_waited_for(user, pid) || start_is_of(pid);
+}
+
+void keeld_ranks_orphans(struct keeld *a, bool kill_them)
+{
+    if (kill_them)
+        orphans_kill(stays, a);
+    else
+        orphans_reap(is_waited_for, a);
+}
+
+void keeld_ranks_free(struct keeld *a)
+{
+    for (int i = 0; i < a->process_count; i++)
+        pmi_client_destroy(a->processes[i].pmi);
+    free(a->processes);
+    keeld_pmi_close(a);
+}
