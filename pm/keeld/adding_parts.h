@@ -1,4 +1,5 @@
-/* Of adding.c: adding_may.c says whether and where, adding_meet.c tells the others. */
+/* Of adding.c: adding_may.c says whether and where, adding_come.c has what passes with the agent that comes,
+ * adding_meet.c tells the others. */
 #ifndef KEEL_PM_KEELD_ADDING_PARTS_H
 #define KEEL_PM_KEELD_ADDING_PARTS_H
 
@@ -7,6 +8,7 @@
 
 enum {
     ADDING_MEET_MS = 10000, /* for all to hear of it */
+    ADDING_JOIN_MS = 30000, /* from START to a view that has it */
     ADDING_USE = 2,         /* keelctl's exit code: it cannot be, as the job is */
 };
 
@@ -41,9 +43,19 @@ void adding_forget_meetings(struct keeld_adding *n);
 /* MSG_MEET. */
 json_t *adding_where(const struct keeld_adding *n);
 
-/* adding.c */
-void adding_met(struct keeld_adding *n);
+/* adding.c: its next step, which may take so long. */
+void adding_enter(struct keeld_adding *n, enum adding_step step, uint64_t limit_ms);
+/* why: NULL, it is a member. */
+void adding_end(struct keeld_adding *n, int code, const char *why);
+/* Another one was born under its number. */
+void adding_start_over(struct keeld_adding *n);
+/* There is no keelrun that would have a say. */
+bool adding_is_alone(const struct keeld_adding *n);
+const char *adding_name(const struct keeld_adding *n);
 /* One that has heard of it knows another node of that number, which was born: so will our view. */
 void adding_taken(struct keeld_adding *n);
 void adding_fail(struct keeld_adding *n, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
+/* adding_come.c: once those that are to hear of it have. */
+void adding_met(struct keeld_adding *n);
 #endif
