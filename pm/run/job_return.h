@@ -8,7 +8,7 @@
 
 struct job;
 
-struct returners {          /* job_return.c alone touches it */
+struct returners {          /* job_return.c and job_return_turn.c touch it */
     struct returner *first; /* has its turn */
     uv_timer_t timer;
 };
