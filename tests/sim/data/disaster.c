@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "tests/sim/data/model.h"
+#include "tests/sim/data/replicas.h"
 
 struct point sim_point[POINTS_MAX];
 int sim_points;
@@ -15,7 +16,7 @@ static bool may_lose_node(const struct world *w, int node)
     int well = 0;
     for (int i = 0; i < w->members; i++)
         well += i < m->view.next_id && !m->dead[i] && !m->tainted[i] && i != node;
-    return 2 * well > w->members && well >= 2;
+    return 2 * well > w->members && well >= 2 && replicas_may_lose_node(w, node);
 }
 
 static int some_node(struct world *w)
@@ -69,7 +70,7 @@ static void some_cut(struct world *w)
     int a = some_node(w), b = some_node(w);
     uint64_t ns = some_time(w);
     bool back = sched_chance(s, 0.6), alone = sched_chance(s, 0.3);
-    if (a == b || !may_lose_node(w, a))
+    if (a == b || !may_lose_node(w, a) || !replicas_may_lose_both(w, a, b))
         return;
     w->model->tainted[a] = true;
     for (int i = 0; i < w->members; i++)
@@ -106,7 +107,7 @@ static void strike(void *arg, uint64_t unused)
         kind = (kind + 1) % DISASTERS;
     switch ((enum disaster)kind) {
     case DISASTER_RANK_KILL:
-        if (r)
+        if (r && replicas_may_lose_rank(w, r->rank))
             runner_kill(r, 9);
         break;
     case DISASTER_NODE_KILL:
@@ -345,7 +346,8 @@ static void act(struct world *w, const struct aim *a, struct process *p)
     switch (a->action) {
     case AIM_KILL:
         if (r) {
-            runner_kill(r, 9);
+            if (replicas_may_lose_rank(w, r->rank))
+                runner_kill(r, 9);
             break;
         } /* fall through */
     case AIM_NODE:

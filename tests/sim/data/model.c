@@ -1,5 +1,6 @@
 /* The model's book-keeping: what was asked for, what was answered, who died. model_check.c looks at the copies. */
 #include "tests/sim/data/model.h"
+#include "tests/sim/data/replicas.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,7 @@ bool model_init(struct world *w)
     const struct copy_rule copies = setup_copies(s);
     m->view_made = view_init(&m->view, s->policy, s->nodes, s->spares, s->joiners, s->ranks, s->rank_node, &copies);
     m->view_made = m->view_made && slides_init(w);
+    view_replicate(&m->view, w->replicas ? &w->replicas->map : NULL);
     heap_enter(outer);
     m->whole = s->whole;
     if (s->fail_at && s->fail_node >= 0)

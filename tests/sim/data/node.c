@@ -12,6 +12,7 @@
 #include "runtime/agent/repair.h"
 #include "runtime/wire/layout.h"
 #include "tests/sim/data/model.h"
+#include "tests/sim/data/replicas.h"
 #include "tests/sim/data/slides.h"
 
 /* ---- what the agent asks of its owner ---- */
@@ -263,6 +264,7 @@ static void committed(struct node *n, const struct command *c)
               c->n ? c->event[0].type : 0, c->n ? c->event[0].a : 0);
     model_commit(n->w, n, c);
     recover_commit(&n->agent, c->epoch, c->event, c->n, c->value);
+    replicas_committed(n);
     disasters_committed(n->w, n->id);
 }
 
@@ -314,6 +316,7 @@ static void run_command(struct node *n, const struct command *c)
     case COMMAND_SETTLED:
         recover_settled(a, c->epoch);
         model_settled(n->w, n, c->epoch);
+        replicas_check(n->w, "settled");
         if (a->view.stopped && a->recovery.settled >= a->view.epoch)
             job_over(n);
         break;
@@ -419,6 +422,7 @@ void node_init(struct world *w, int id)
                                   .ranks = s->ranks,
                                   .rank_node = s->rank_node,
                                   .policy = s->policy,
+                                  .replicas = w->replicas ? &w->replicas->map : NULL,
                                   .copies = setup_copies(s),
                                   .grid = s->grid.nodes ? &rule : NULL,
                                   .job = 7,

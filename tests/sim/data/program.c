@@ -253,7 +253,7 @@ static bool tasks(struct program *p, int pool, uint64_t round)
 }
 
 /* All wait here until nothing goes on anywhere; meanwhile the runtime may have to tell its agent something. */
-static void wait_at_gate(struct program *p, int gate)
+void program_gate(struct program *p, int gate)
 {
     struct runner *r = p->r;
     if (gate == 0 || p->w->gates >= gate)
@@ -333,7 +333,7 @@ static bool one_stage(struct program *p, int k)
     program_threads_join(p);
     if (!good)
         return false;
-    wait_at_gate(p, stage->gate);
+    program_gate(p, stage->gate);
     return !p->over;
 }
 
@@ -371,7 +371,7 @@ static void free_mutexes(struct program *p)
     (void)program_data_lost(p, status, "keel_mutexes_free");
 }
 
-static void leave(struct program *p)
+void program_leave(struct program *p)
 {
     struct runner *r = p->r;
     program_wait_all(p);
@@ -423,13 +423,13 @@ void program_run(struct runner *r)
         ok = (first > 0 || program_change_segments(p, 0)) && program_keeps(p);
     first = (int)r->client.collectives; /* it may have ended a commit */
     if (first > 0 && first <= m->stages && ok)
-        wait_at_gate(p, m->stage[first - 1].gate);
+        program_gate(p, m->stage[first - 1].gate);
     if (first > 0 && ok && w->setup.signals && !(first < m->stages && m->stage[first].kind == STAGE_FLUSH))
         program_chain_tell(p, first); /* what a process before it did not */
     for (int k = first; k < m->stages && ok && !w->failed; k++)
         ok = one_stage(p, k);
     if (ok && !p->over)
-        leave(p);
+        program_leave(p);
     if (ok && !p->over)
         return;
     while (!w->failed) /* its agent, or somebody, will end it */

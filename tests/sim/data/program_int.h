@@ -100,6 +100,10 @@ void program_threads_draw(struct program *p);
 /* program.c: until the round's tasks are done; false: this process has come to its end. */
 bool program_tasks(struct program *p);
 
+/* program.c, too: waits until nothing goes on anywhere, 0: not; the program has come to its end. */
+void program_gate(struct program *p, int gate);
+void program_leave(struct program *p);
+
 /* program_segments.c. What is made and freed at the beginning of a stage; false: this process has come to its end. */
 bool program_change_segments(struct program *p, int stage);
 /* program_keep.c. Room for kept memory, and the version that it begins with; false: this process has come to its end.

@@ -9,6 +9,7 @@
 #include "runtime/agent/ranks.h"
 #include "runtime/client/move.h"
 #include "tests/sim/data/model.h"
+#include "tests/sim/data/replicas.h"
 
 /* ---- what the client asks of its owner ---- */
 
@@ -185,7 +186,10 @@ static void runner_main(void *user)
         r->process.heap.fail_at = r->process.heap.allocations + w->setup.fail_at;
         r->process.heap.fail_more = w->setup.fail_more;
     }
-    program_run(r);
+    if (w->replicas)
+        replicas_run(r);
+    else
+        program_run(r);
     runner_exit(r, 0);
 }
 
@@ -253,6 +257,7 @@ static void end(struct runner *r, int code, int signal)
     struct world *w = r->w;
     bool ran = r->state == RUNNER_RUNS;
     r->state = RUNNER_ENDED;
+    r->killed = signal != 0;
     model_rank_ends(w, r, signal != 0);
     if (ran) {
         if (!r->node->off) {

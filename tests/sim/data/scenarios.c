@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tests/sim/data/replicas.h"
 #include "tests/sim/data/slides.h"
 
 enum { FEW = 10 }; /* nodes that most scenarios have at most; as many draws as then, so that each seed is what it was */
@@ -519,6 +520,32 @@ static void keeps(struct setup *s, struct rng *rng)
     }
 }
 
+/* The program runs two or three times side by side, and loses sets but for one. */
+static void replicas(struct setup *s, struct rng *rng)
+{
+    static const char *const at[] = {
+        "order.acknowledging", "order.answering", "order.entries_came", "order.executed",       "order.executing",
+        "order.handing_over",  "order.telling",   "order.told",         "group.creating",       "group.created",
+        "recover.committed",   "recover.settled", "op.answered",        "op.before_local_store"};
+    s->sets = 2 + (int)rng_below(rng, 2);
+    int per = 1 + (int)rng_below(rng, 2), ranks = per + (int)rng_below(rng, 3);
+    s->nodes = s->sets * per;
+    s->spares = (int)rng_below(rng, 4);
+    s->ranks = s->sets * ranks;
+    s->policy = VIEW_DEGRADE;
+    s->timeout_ns = 20 * SEC;
+    s->rounds = 1 + (int)rng_below(rng, 4);
+    s->actions = 3 + (int)rng_below(rng, rng_below(rng, 3) ? 10 : 40);
+    s->disasters = (int)rng_below(rng, 4);
+    for (int n = (int)rng_below(rng, 4); n > 0 && s->aims < AIMS_MAX; n--) {
+        struct aim *a = &s->aim[s->aims++];
+        *a = (struct aim){.node = -1, .rank = -1, .nth = 1 + (unsigned)rng_below(rng, rng_below(rng, 2) ? 6 : 60)};
+        snprintf(a->point, sizeof a->point, "%s", at[rng_below(rng, sizeof at / sizeof at[0])]);
+        a->action = (enum aim_action)rng_below(rng, AIM_STALL + 1);
+        a->ns = rng_below(rng, rng_below(rng, 2) ? 5 * MS : 120 * MS);
+    }
+}
+
 /* The same with the method auto: agents say what they have measured, each something else, and ask whether slots that
  * live should move, at any moment; and die as they do. */
 static void weighings(struct setup *s, struct rng *rng)
@@ -655,6 +682,8 @@ const struct scenario scenario[] = {
     {"grids", "the same on grids of 16 nodes, some of them dead at the start, by methods that look at the load too",
      grids},
     {"keeps", "ranks commit kept memory and go back to it, and die, freeze or move at each step of that", keeps},
+    {"replicas", "sets of a program that runs side by side are lost but for one, at each step of their common order",
+     replicas},
     {"no-memory", "the n-th allocation of a rank or of an agent fails", no_memory},
     {"scarce", "allocations of a rank or of an agent fail while other things go wrong", scarce},
     {"each-of-a-rank", "a small program again and again, until each allocation of a rank has failed", each_of_a_rank},
@@ -694,8 +723,8 @@ static void some_join(struct setup *s, uint64_t seed)
 {
     struct rng rng;
     rng_seed(&rng, seed * 2654435761u + 29);
-    bool may = !s->joiners && !s->quiet && !s->fail_at && !s->each && s->nodes + s->spares + 1 < NODES_MAX &&
-               s->nodes + s->spares != FEW;
+    bool may = !s->joiners && !s->sets && !s->quiet && !s->fail_at && !s->each &&
+               s->nodes + s->spares + 1 < NODES_MAX && s->nodes + s->spares != FEW;
     if (!may || rng_below(&rng, 6))
         return;
     s->joiners = 1;
@@ -719,7 +748,10 @@ void scenario_setup(const struct scenario *sc, uint64_t seed, struct setup *out)
     some_aims(&s, &rng, (int)rng_below(&rng, 4));
     sc->change(&s, &rng);
     some_are_full(&s, &rng);
-    place(&s);
+    if (s.sets)
+        replicas_place(&s, &rng);
+    else
+        place(&s);
     s.signals = s.signals || rng_below(&rng, 4) == 0;
     s.stores = (s.stores || rng_below(&rng, 4) == 0) && s.timeout_ns >= SEC && !s.fail_at && !s.each && !s.keeps;
     s.signals = s.signals && !s.keeps;

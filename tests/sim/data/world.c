@@ -8,6 +8,7 @@
 
 #include "runtime/base/fault.h"
 #include "tests/sim/data/model.h"
+#include "tests/sim/data/replicas.h"
 
 enum { STEPS_LIMIT = 40000000 };
 static const uint64_t HEALED_LIMIT = 60 * SEC;
@@ -84,8 +85,11 @@ static void look_at_gate(struct world *w)
     if (w->gates == w->model->gates || !all_at_gate(w, w->gates + 1) || !model_is_quiet(w, &why))
         return;
     model_check_quiet(w);
-    if (w->gates + 1 == w->model->gates)
+    replicas_check_quiet(w);
+    if (w->gates + 1 == w->model->gates) {
         model_check_end(w);
+        replicas_check_end(w);
+    }
     world_say(w, "gate %d: quiet", w->gates + 1);
     w->gates++;
 }
@@ -135,6 +139,7 @@ static void watch(void *arg, uint64_t n)
 {
     struct world *w = arg;
     look_at_gate(w);
+    replicas_check(w, "at some time");
     uint64_t since;
     for (struct runner *r = w->runners; w->setup.verbose && r; r = r->next)
         if (!r->dumped && r->state == RUNNER_RUNS && program_call(r, &since) && w->sched.now - since > 5 * SEC) {
@@ -202,11 +207,14 @@ static void build(struct world *w)
     int first = w->setup.nodes + w->setup.spares;
     w->members = first + w->setup.joiners;
     net_init(&w->net, &w->sched, w->members);
-    if (!model_init(w)) {
+    if ((w->setup.sets && !replicas_init(w)) || !model_init(w)) {
         world_fail(w, "no model");
         return;
     }
-    program_plan(w);
+    if (w->replicas)
+        replicas_plan(w);
+    else
+        program_plan(w);
     for (int i = 0; i < first && !w->failed; i++)
         node_init(w, i);
     for (int i = 0; i < first && !w->failed; i++)
@@ -225,6 +233,7 @@ static void tear_down(struct world *w)
     for (struct runner *r = w->runners; r; r = r->next)
         runner_free(r);
     model_fini(w);
+    replicas_fini(w);
     pages_free_all();
     sim_free_all();
 }

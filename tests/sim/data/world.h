@@ -17,6 +17,7 @@ enum { DEAD_MAX = 4, PLANS_MAX = 96 };
 struct world;
 struct model;
 struct program;
+struct replicas;
 
 /* What the agreement core, and the node's processes, tell the agent's data thread. */
 enum command_type {
@@ -124,7 +125,7 @@ struct runner {
     uint64_t met_at;  /* those it did not need to enter, and the one that it may repeat */
     uint64_t seen,
         met_seen; /* the view that it knew when it entered the last one, and of that one when it is through */
-    bool leaving;
+    bool leaving, killed;
 };
 
 enum disaster {
@@ -163,6 +164,7 @@ struct setup {
     bool verbose, trace;
     int nodes, spares, joiners, ranks, rank_node[RANKS_MAX]; /* joiners: that come later */
     uint64_t join_at[NODES_MAX];                             /* each of them */
+    int sets, native[RANKS_MAX]; /* runs of the program side by side, 0: it runs once; as in struct replica_map */
     enum view_policy policy;
     struct {
         const char *nodes, *layout, *method;
@@ -221,7 +223,8 @@ struct world {
     struct memory *memory;
     int64_t next_handle;
     struct model *model;
-    bool healing; /* no more disasters: progress is demanded */
+    struct replicas *replicas; /* NULL: the program runs once */
+    bool healing;              /* no more disasters: progress is demanded */
     bool failed, done;
     uint64_t healed_at;
     uint64_t over_at; /* all agents know that the job is over, 0: not yet */

@@ -1,0 +1,331 @@
+/* What a rank of a set does: what all its replicas do, in its own time. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/base/fault.h"
+#include "runtime/client/group/coll.h"
+#include "runtime/client/op/rma.h"
+#include "runtime/client/op/signal.h"
+#include "runtime/client/segment/segment_group.h"
+#include "runtime/client/segment/segment.h"
+#include "runtime/wire/arith.h"
+#include "tests/sim/data/replicas.h"
+
+static uint64_t below(struct replica_program *q, uint64_t n)
+{
+    return rng_below(&q->rng, n);
+}
+
+static struct client *client_of(struct replica_program *q)
+{
+    return &q->p.r->client;
+}
+
+static int native_of(const struct replica_program *q, int rank)
+{
+    return replica_native(&q->all->map, rank, q->set);
+}
+
+/* Only a set that has lost somebody is told of anything but success; it is ended soon. What it is told under the view
+ * by which it is retired the program does not see (replica_after in client/replica/exchange.c). */
+static bool went(struct replica_program *q, keel_status status)
+{
+    struct program *p = &q->p;
+    p->over = p->over || atomic_load(&p->r->client.page->retired) >> q->set & 1;
+    if (status == KEEL_OK || p->over)
+        return !p->over;
+    if (!replicas_is_hit(p->w, q->set))
+        world_fail(p->w, "rank %d of set %d: %s says %s", q->rank, q->set, p->call, keel_status_name(status));
+    p->over = true;
+    return false;
+}
+
+static bool ended(struct replica_program *q, keel_status status)
+{
+    program_ended(&q->p, status, false);
+    return went(q, status);
+}
+
+/* ---- what is begun and not waited for ---- */
+
+static void wait_for(struct replica_program *q, int i)
+{
+    program_begin(&q->p, "keel_wait");
+    (void)ended(q, rma_wait(client_of(q), &q->out[i].handle));
+    free(q->out[i].bytes);
+    q->out[i] = q->out[--q->outs];
+}
+
+static void wait_for_all(struct replica_program *q)
+{
+    while (q->outs && !q->p.over)
+        wait_for(q, q->outs - 1);
+}
+
+static struct replica_out *out_new(struct replica_program *q, size_t len)
+{
+    if (q->outs == REPLICA_OUT)
+        wait_for(q, (int)below(q, REPLICA_OUT));
+    struct replica_out *o = &q->out[q->outs++];
+    *o = (struct replica_out){.bytes = sim_alloc(len)};
+    return o;
+}
+
+/* ---- atomics ---- */
+
+static const struct {
+    enum arith_rmw how;
+    keel_rmw_op op;
+} operations[] = {{ARITH_ADD, KEEL_RMW_ADD}, {ARITH_SWAP, KEEL_RMW_SWAP}, {ARITH_XOR, KEEL_RMW_XOR}};
+
+static keel_status run_atomic(struct replica_program *q, struct history_op *h, int segment, int rank, size_t at)
+{
+    struct client *c = client_of(q);
+    keel_segment *s = q->seg[segment];
+    if (h->rmw == ARITH_CAS)
+        return rma_compare_swap(c, s, rank, at, h->a, h->b, &h->result);
+    if (h->rmw == ARITH_ADD)
+        return rma_fetch_add(c, s, rank, at, h->a, &h->result);
+    return rma_rmw(c, s, rank, at, KEEL_INT64, operations[h->rmw == ARITH_XOR ? 2 : 1].op, &h->a, NULL, &h->result);
+}
+
+static void atomic(struct replica_program *q, int segment, int target)
+{
+    static const enum arith_rmw hows[] = {ARITH_ADD, ARITH_ADD, ARITH_SWAP, ARITH_CAS, ARITH_XOR};
+    int word = (int)below(q, REPLICA_WORDS);
+    struct history *all = &q->all->history[q->set][segment][target][word];
+    struct history_op h = {.kind = HISTORY_RMW, .rmw = hows[below(q, 5)], .rank = q->rank, .called = q->p.w->sched.now};
+    h.a = h.rmw == ARITH_CAS ? (int64_t)below(q, 4) : 1 + (int64_t)below(q, 3);
+    h.b = (int64_t)below(q, 4);
+    size_t at = history_call(all, &h);
+    program_begin(&q->p, "an atomic");
+    keel_status status = run_atomic(q, &h, segment, native_of(q, target), replica_word_at(q->all, word));
+    if (!ended(q, status))
+        return;
+    history_return(all, at, h.result, q->p.w->sched.now);
+    world_trace(q->p.w, "rank %d of set %d: step %d, atomic %d of %lld on word %d of rank %d, segment %d: %lld",
+                q->rank, q->set, q->steps, (int)h.rmw, (long long)h.a, word, target, segment, (long long)h.result);
+    replicas_found(q->p.w, q, h.result);
+}
+
+/* Of 32 bits; the other half is another word. */
+static void half(struct replica_program *q, int segment, int target)
+{
+    size_t at = replica_word_at(q->all, REPLICA_HALVES) + 4 * below(q, 2);
+    int32_t by = (int32_t)below(q, 1000), old = 0;
+    keel_rmw_op op = operations[below(q, 3)].op;
+    program_begin(&q->p, "an atomic of 32 bits");
+    if (ended(q, rma_rmw(client_of(q), q->seg[segment], native_of(q, target), at, KEEL_INT32, op, &by, NULL, &old)))
+        replicas_found(q->p.w, q, old);
+}
+
+/* ---- accumulates ---- */
+
+/* Sums depend on their order: thirds of very different sizes. */
+static void add_doubles(struct replica_program *q, int segment, int target)
+{
+    const struct replica_segment_plan *g = &q->all->segment[segment];
+    size_t n = below(q, 4) ? 1 + below(q, g->doubles < 8 ? g->doubles : 8) : g->doubles;
+    size_t at = replica_word_at(q->all, REPLICA_DOUBLES) + 8 * below(q, g->doubles - n + 1);
+    struct replica_out *o = out_new(q, n * sizeof(double));
+    if (q->p.over)
+        return;
+    double *by = (double *)(void *)o->bytes, scale = 1 + (double)below(q, 3);
+    for (size_t i = 0; i < n; i++)
+        by[i] = rng_double(&q->rng) / 3 * (double)(UINT64_C(1) << below(q, 50));
+    bool blocks = below(q, 2);
+    program_begin(&q->p, "an accumulate");
+    struct client *c = client_of(q);
+    keel_status status =
+        blocks ? rma_acc(c, q->seg[segment], native_of(q, target), at, KEEL_DOUBLE, &scale, by, n)
+               : rma_acc_nb(c, q->seg[segment], native_of(q, target), at, KEEL_DOUBLE, &scale, by, n, &o->handle);
+    if (!ended(q, status) || !blocks)
+        return;
+    free(o->bytes);
+    q->outs--;
+}
+
+static void add_number(struct replica_program *q, int segment, int target)
+{
+    int64_t by = 1 + (int64_t)below(q, 1000), scale = 1;
+    size_t at = replica_word_at(q->all, REPLICA_NUMBER);
+    program_begin(&q->p, "an accumulate of a whole number");
+    keel_status status = rma_acc(client_of(q), q->seg[segment], native_of(q, target), at, KEEL_INT64, &scale, &by, 1);
+    if (ended(q, status))
+        q->added[segment][target] += by;
+}
+
+/* ---- puts, signals, gets ---- */
+
+static void put(struct replica_program *q, int segment, int target, bool blocks)
+{
+    size_t from = below(q, REPLICA_OWN), len = 1 + below(q, REPLICA_OWN - from);
+    size_t at = replica_own_at(q->rank) + from;
+    if (!blocks)
+        wait_for_all(q); /* what is under way may lie there */
+    struct replica_out *o = out_new(q, len);
+    struct client *c = client_of(q);
+    if (q->p.over)
+        return;
+    for (size_t i = 0; i < len; i++)
+        q->own[segment][target][from + i] = o->bytes[i] = (uint8_t)below(q, 256);
+    program_begin(&q->p, "a put");
+    keel_status status =
+        blocks ? rma_put(c, q->seg[segment], native_of(q, target), at, o->bytes, len)
+               : rma_start(c, OP_PUT, q->seg[segment], native_of(q, target), at, o->bytes, NULL, len, &o->handle);
+    if (!ended(q, status) || !blocks)
+        return;
+    free(o->bytes);
+    q->outs--;
+}
+
+static void send_signal(struct replica_program *q, int segment, int target)
+{
+    int64_t by = 1 + (int64_t)below(q, 9);
+    program_begin(&q->p, "keel_signal");
+    keel_status status =
+        signal_send(client_of(q), q->seg[segment], native_of(q, target), replica_word_at(q->all, REPLICA_BELL), by);
+    if (ended(q, status))
+        q->signalled[segment][target] += by;
+}
+
+static void put_signal(struct replica_program *q, int segment, int target)
+{
+    wait_for_all(q);
+    if (!q->p.over)
+        put(q, segment, target, true);
+    if (!q->p.over)
+        send_signal(q, segment, target);
+}
+
+static void get(struct replica_program *q, int segment, int target)
+{
+    uint8_t bytes[REPLICA_OWN];
+    wait_for_all(q);
+    if (q->p.over)
+        return;
+    program_begin(&q->p, "a get");
+    keel_status status =
+        rma_get(client_of(q), q->seg[segment], native_of(q, target), replica_own_at(q->rank), bytes, sizeof bytes);
+    if (ended(q, status) && memcmp(bytes, q->own[segment][target], sizeof bytes) != 0)
+        world_fail(q->p.w, "rank %d of set %d: a get of what it has put to rank %d, segment %d, gives something else",
+                   q->rank, q->set, target, segment);
+}
+
+/* ---- stages ---- */
+
+static void act(struct replica_program *q)
+{
+    int segment = (int)below(q, (uint64_t)q->all->segments), target = (int)below(q, (uint64_t)q->all->map.ranks);
+    unsigned kind = (unsigned)below(q, 16);
+    q->steps++;
+    if (kind < 6)
+        atomic(q, segment, target);
+    else if (kind < 7)
+        half(q, segment, target);
+    else if (kind < 10)
+        add_doubles(q, segment, target);
+    else if (kind < 11)
+        add_number(q, segment, target);
+    else if (kind < 12)
+        put_signal(q, segment, target);
+    else if (kind < 13)
+        put(q, segment, target, false);
+    else if (kind < 14)
+        get(q, segment, target);
+    else
+        wait_for_all(q);
+    if (!q->p.over && sched_chance(&q->p.w->sched, 0.2))
+        process_spend(q->p.process, sched_below(&q->p.w->sched, 100 * US));
+}
+
+/* The next rank hears that this one has come here, and this one waits for the one before. */
+static void chain(struct replica_program *q)
+{
+    size_t at = replica_word_at(q->all, REPLICA_CHAIN);
+    int64_t got = 0;
+    program_begin(&q->p, "keel_signal to the next rank");
+    keel_status status = signal_send(client_of(q), q->seg[0], native_of(q, (q->rank + 1) % q->all->map.ranks), at, 1);
+    if (!ended(q, status))
+        return;
+    q->chained++;
+    program_begin(&q->p, "keel_wait_until the rank before");
+    (void)ended(q, signal_wait(client_of(q), q->seg[0], at, KEEL_GE, q->chained, KEEL_ANY_RANK, &got));
+}
+
+static bool barrier(struct replica_program *q)
+{
+    struct engine_call call = {.kind = ENGINE_BARRIER};
+    program_begin(&q->p, "a fence");
+    if (!ended(q, rma_fence(client_of(q), -1)))
+        return false;
+    program_begin(&q->p, "a barrier of the set");
+    return ended(q, coll_run(q->group, &call, NULL));
+}
+
+static bool one_stage(struct replica_program *q, int k)
+{
+    struct world *w = q->p.w;
+    const struct stage *stage = &w->model->stage[k];
+    for (uint64_t n = below(q, 2 * (uint64_t)w->setup.actions + 1); n > 0 && !q->p.over && !w->failed; n--)
+        act(q);
+    wait_for_all(q);
+    if (stage->chain && !q->p.over)
+        chain(q);
+    if (q->p.over || !barrier(q))
+        return false;
+    program_gate(&q->p, stage->gate);
+    return !q->p.over;
+}
+
+/* ---- the whole of it ---- */
+
+static bool allocate(struct replica_program *q, int i)
+{
+    size_t bytes[RANKS_MAX];
+    struct replica_segment_plan *g = &q->all->segment[i];
+    for (int r = 0; r < q->all->map.ranks; r++)
+        bytes[r] = g->bytes;
+    program_begin(&q->p, "keel_segment_alloc_group");
+    if (!ended(q, segment_alloc_group(q->group, bytes, g->redundancy, &q->seg[i])))
+        return false;
+    if (g->index[q->set] >= 0 && g->index[q->set] != q->seg[i]->index)
+        world_fail(q->p.w, "rank %d of set %d: segment %d has another number than for others", q->rank, q->set, i);
+    g->index[q->set] = q->seg[i]->index;
+    return true;
+}
+
+static bool begin(struct replica_program *q)
+{
+    int natives[RANKS_MAX];
+    bool good = true;
+    for (int r = 0; r < q->all->map.ranks; r++)
+        natives[r] = native_of(q, r);
+    program_begin(&q->p, "keel_group_create");
+    good = ended(q, coll_create(client_of(q), natives, q->all->map.ranks, 0, &q->group));
+    for (int i = 0; i < q->all->segments && good; i++)
+        good = allocate(q, i);
+    return good;
+}
+
+void replicas_run(struct runner *r)
+{
+    struct world *w = r->w;
+    struct replica_program *q = sim_alloc(sizeof *q);
+    struct replica me = replica_of(&w->replicas->map, r->rank);
+    *q = (struct replica_program){
+        .p = {.r = r, .w = w, .process = &r->process}, .all = w->replicas, .rank = me.rank, .set = me.set};
+    rng_seed(&q->rng, w->setup.seed * 977 + (uint64_t)me.rank);
+    r->program = &q->p;
+    r->client.timeout_ns = w->setup.timeout_ns;
+    r->client.resumed = true;
+    bool good = begin(q);
+    for (int k = 0; k < w->model->stages && good && !w->failed; k++)
+        good = one_stage(q, k);
+    if (good && !q->p.over)
+        program_leave(&q->p);
+    if (good && !q->p.over)
+        return;
+    while (!w->failed) /* its set has lost somebody: its agent ends it */
+        process_spend(&r->process, 10 * MS);
+}
