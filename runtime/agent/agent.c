@@ -12,6 +12,7 @@
 #include "runtime/agent/ordering.h"
 #include "runtime/agent/parcels.h"
 #include "runtime/agent/ranks.h"
+#include "runtime/agent/receive.h"
 #include "runtime/agent/recover.h"
 #include "runtime/agent/repair.h"
 #include "runtime/agent/segments.h"
@@ -176,19 +177,6 @@ static void peer_no_memory(void *user)
     agent_break(user, "out of memory for a message of another node");
 }
 
-static void receive(struct agent *a, struct conn *c, const struct tp_event *e)
-{
-    const struct wire *w = e->data;
-    if (!e->len || wire_bytes(w, e->len) != e->len || !wire_is_known(w, WIRE_FROM_RANK)) {
-        log_error("malformed message from rank %d", c->life.rank);
-        return;
-    }
-    if (w->type == WIRE_PARCEL || w->type == WIRE_PARCEL_BACK)
-        parcels_take(a, c, w);
-    else
-        execute_request(a, c, w, w + 1);
-}
-
 static int poll_once(struct agent *a, struct tp *tp)
 {
     struct tp_event batch[AGENT_BATCH];
@@ -214,7 +202,7 @@ static int poll_once(struct agent *a, struct tp *tp)
         else if (e->type == TP_CLOSED)
             agent_close_conn(a, c); /* what it was writing stays known */
         else if (e->type == TP_RECV)
-            receive(a, c, e);
+            receive_from_rank(a, c, e);
     }
     int n = a->batch.n;
     a->batch.n = 0;

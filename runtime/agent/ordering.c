@@ -9,6 +9,7 @@
 #include "runtime/base/fault.h"
 #include "runtime/base/log.h"
 #include "runtime/wire/acc.h"
+#include "runtime/wire/digest.h"
 #include "runtime/wire/order.h"
 #include "runtime/wire/rmw.h"
 
@@ -104,18 +105,6 @@ static struct order_name name_of(const struct agent *a, const struct wire *w, co
     return (struct order_name){.origin = rank << 32 | id->lane, .number = id->number, .step = id->step};
 }
 
-static uint64_t mix_bytes(uint64_t hash, const uint8_t *at, size_t len)
-{
-    uint64_t word = 0;
-    for (; len >= sizeof word; len -= sizeof word, at += sizeof word) {
-        memcpy(&word, at, sizeof word);
-        hash = mix(hash, word);
-    }
-    word = 0;
-    memcpy(&word, at, len);
-    return mix(hash, word);
-}
-
 /* What it does, where, with which bytes. */
 static uint64_t what_of(const struct agent *a, const struct wire *w, const void *body)
 {
@@ -132,7 +121,7 @@ static uint64_t what_of(const struct agent *a, const struct wire *w, const void 
         msg_rmw_decode(w, &rmw);
         hash = mix(mix(mix(hash, rmw.operation << 8 | rmw.bytes), (uint64_t)rmw.a), (uint64_t)rmw.b);
     }
-    return w->len ? mix_bytes(hash, body, w->len) : hash;
+    return digest(body, w->len, hash);
 }
 
 bool ordering_has_turn(const struct agent *a, const struct wire *w, int copyset)

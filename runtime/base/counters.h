@@ -56,6 +56,7 @@ enum counter_owner { COUNTER_RANK, COUNTER_AGENT, COUNTER_BOTH };
     C(messages, COUNT, RANK, "messages of the program's own to other ranks (keel_message_send)")                       \
     C(inspected, COUNT, RANK, "ranges that agents looked at after replicas had put them")                              \
     C(connections, COUNT, BOTH, "connections made, each time that one was")                                            \
+    C(damaged, COUNT, AGENT, "messages of replicas that came otherwise than they were sent, and were sent again")      \
     C(forwards, COUNT, AGENT, "results passed on to a further copy")                                                   \
     C(filled_bytes, BYTES, AGENT, "bytes that arrived here to fill a new copy")                                        \
     C(scrubbed_bytes, BYTES, AGENT, "bytes of copies that the scrubber read here")                                     \

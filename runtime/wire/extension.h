@@ -1,5 +1,6 @@
-/* What a message may carry between header and body, beyond what its type says. No message has one today: wire_is_known
- * refuses those that do, and who makes use of one lets it through there.
+/* What a message may carry between header and body, beyond what its type says. Those that do are accumulates and
+ * atomics of programs with replicas (digested.h); wire_is_known refuses all others, and who makes use of one lets it
+ * through there.
  *
  *   header | extension (header.extension bytes) | body (header.len less these)
  *
@@ -7,12 +8,12 @@
  * Messages without one are as long as ever. An extension says which parts it has, which follow in the order of their
  * bits:
  *
- *   what, a bit each: 4 bytes | zero: 4 | envelope: 8, the nodes that it comes from and is for | digest: 8, of header
- *   and body
+ *   what, a bit each: 4 bytes | zero: 4 | envelope: 8, the nodes that it comes from and is for | digests: 16, of the
+ *   header and of the body
  *
  *   envelope  the message is on its way through a node that is neither (a relay, a rail that ends elsewhere)
- *   digest    what the body's bytes come to, so that copies can be compared by it. There is no rule for it yet: it is
- *             zero
+ *   digests   what header and body came to when they were sent (digest.h), so that who gets them can tell whether
+ *             they are still that
  *
  * Pure. */
 #ifndef KEEL_WIRE_EXTENSION_H
@@ -23,19 +24,19 @@
 #include <stdint.h>
 #include <string.h>
 
-enum { EXTENSION_ENVELOPE = 1, EXTENSION_DIGEST = 2, EXTENSION_MAX = 24 };
+enum { EXTENSION_ENVELOPE = 1, EXTENSION_DIGESTS = 2, EXTENSION_MAX = 32 };
 
 struct msg_extension {
     bool has_envelope;
     int32_t from, to; /* nodes: of the sender, and of the receiver, who may not be who gets it next */
-    bool has_digest;
-    uint64_t digest; /* 0 today */
+    bool has_digests;
+    uint64_t digest[2]; /* of the header, of the body */
 };
 
 /* Into EXTENSION_MAX bytes; how many it has: a multiple of 8, 0 if there is nothing to say. */
 static inline size_t msg_extension_encode(const struct msg_extension *m, uint8_t *bytes)
 {
-    uint32_t what[2] = {(m->has_envelope ? EXTENSION_ENVELOPE : 0) | (m->has_digest ? EXTENSION_DIGEST : 0), 0};
+    uint32_t what[2] = {(m->has_envelope ? EXTENSION_ENVELOPE : 0) | (m->has_digests ? EXTENSION_DIGESTS : 0), 0};
     const int32_t envelope[2] = {m->from, m->to};
     size_t len = sizeof what;
     if (!what[0])
@@ -45,15 +46,14 @@ static inline size_t msg_extension_encode(const struct msg_extension *m, uint8_t
         memcpy(bytes + len, envelope, sizeof envelope);
         len += sizeof envelope;
     }
-    if (m->has_digest) {
-        memcpy(bytes + len, &m->digest, sizeof m->digest);
+    if (m->has_digests) {
+        memcpy(bytes + len, m->digest, sizeof m->digest);
         len += sizeof m->digest;
     }
     return len;
 }
 
-/* Of just so many bytes. False: it is none, or has a part that nobody knows here, or nodes that cannot be, or a
- * digest before there are any. */
+/* Of just so many bytes. False: it is none, or has a part that nobody knows here, or nodes that cannot be. */
 static inline bool msg_extension_decode(const uint8_t *bytes, size_t len, struct msg_extension *m)
 {
     uint32_t what[2];
@@ -65,18 +65,19 @@ static inline bool msg_extension_decode(const uint8_t *bytes, size_t len, struct
         return false;
     memcpy(what, bytes, sizeof what);
     m->has_envelope = what[0] & EXTENSION_ENVELOPE;
-    m->has_digest = what[0] & EXTENSION_DIGEST;
-    size_t at = sizeof what, all = at + 8 * (size_t)(m->has_envelope + m->has_digest);
-    if (what[0] & ~(uint32_t)(EXTENSION_ENVELOPE | EXTENSION_DIGEST) || !what[0] || what[1] || len != all)
+    m->has_digests = what[0] & EXTENSION_DIGESTS;
+    size_t at = sizeof what,
+           all = at + (m->has_envelope ? sizeof envelope : 0) + (m->has_digests ? sizeof m->digest : 0);
+    if (what[0] & ~(uint32_t)(EXTENSION_ENVELOPE | EXTENSION_DIGESTS) || !what[0] || what[1] || len != all)
         return false;
     if (m->has_envelope) {
         memcpy(envelope, bytes + at, sizeof envelope);
         at += sizeof envelope;
     }
-    if (m->has_digest)
-        memcpy(&m->digest, bytes + at, sizeof m->digest);
+    if (m->has_digests)
+        memcpy(m->digest, bytes + at, sizeof m->digest);
     m->from = envelope[0];
     m->to = envelope[1];
-    return m->from >= 0 && m->to >= 0 && m->digest == 0;
+    return m->from >= 0 && m->to >= 0;
 }
 #endif

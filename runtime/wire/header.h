@@ -65,7 +65,7 @@ enum wire_type {
 struct wire {
     uint8_t type;       /* enum wire_type */
     uint8_t flags;      /* of the type: NAME_F_ in its file */
-    uint16_t extension; /* bytes between this header and the body, counted in len (extension.h); 0 today */
+    uint16_t extension; /* bytes between this header and the body, counted in len (extension.h) */
     uint32_t len;       /* bytes behind the header */
     uint64_t seq;       /* of a request, and of its answer; of a message in a stream: its place there */
     uint64_t epoch;     /* of an agent's message: the sender's view; of a rank's: as its struct says */

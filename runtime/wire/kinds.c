@@ -22,8 +22,8 @@ enum {
 const struct wire_kind wire_kinds[WIRE_TYPES] = {
     [WIRE_PUT] = {"put", PACKED | PUT_F_THROUGH, RANK},
     [WIRE_GET] = {"get", PACKED | GET_F_STRONG | GET_F_INSPECTS | GET_F_COMPARES, RANK},
-    [WIRE_ACC] = {"accumulate", PACKED | OF_TASK, RANK},
-    [WIRE_RMW] = {"read-modify-write", PACKED | OF_TASK, RANK}, /* packed: refused with an answer */
+    [WIRE_ACC] = {"accumulate", PACKED | OF_TASK, RANK, true},
+    [WIRE_RMW] = {"read-modify-write", PACKED | OF_TASK, RANK, true}, /* packed: refused with an answer */
     [WIRE_INTENT] = {"intent", 0, RANK},
     [WIRE_REPLY] = {"reply", 0, REPLY},
     [WIRE_PEER_ACK] = {"acknowledgement", 0, AGENT},

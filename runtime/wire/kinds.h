@@ -17,16 +17,17 @@ struct wire_kind {
     const char *name; /* NULL: there is no such type */
     uint8_t flags;    /* those that it has */
     uint8_t paths;    /* enum wire_path */
+    bool digested;    /* it may have an extension: digested.h */
 };
 
 extern const struct wire_kind wire_kinds[WIRE_TYPES];
 
-/* It is of a type that goes this way, and has no flags but those of its type, and no extension: nobody makes use of
- * one today. */
+/* It is of a type that goes this way, and has no flags but those of its type, and no extension but of a type that
+ * may. */
 static inline bool wire_is_known(const struct wire *wire, enum wire_path path)
 {
     return wire->type < WIRE_TYPES && wire_kinds[wire->type].paths & path &&
-           !(wire->flags & ~wire_kinds[wire->type].flags) && !wire->extension;
+           !(wire->flags & ~wire_kinds[wire->type].flags) && (!wire->extension || wire_kinds[wire->type].digested);
 }
 
 /* Bytes of the message at `bytes`, header and body, of which there are `len` at least; 0: it is cut short. */

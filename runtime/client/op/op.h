@@ -12,6 +12,7 @@
 
 #include "runtime/client/op/lane.h"
 #include "runtime/client/op/plan.h"
+#include "runtime/wire/digested.h"
 #include "runtime/wire/page.h"
 #include "runtime/wire/wire.h"
 #include "runtime/net/transport.h"
@@ -31,12 +32,12 @@ struct piece {
     uint64_t offset, len;  /* relative to the operation */
     int node;
     int leg;
-    uint32_t step;      /* of the task, or of the operation: msg_identity's */
-    bool remote_access; /* the provider uses our memory until its event: a write, a read, or a message sent from it */
-    struct wire wire;   /* of such a message; else its type is 0 */
-    bool done;          /* only that event is missing */
-    int level;          /* of an announced put: so many copies have the chunk */
-    uint8_t *flown;     /* what goes instead of the caller's bytes, with a wrong bit; NULL: nothing */
+    uint32_t step;        /* of the task, or of the operation: msg_identity's */
+    bool remote_access;   /* the provider uses our memory until its event: a write, a read, or a message sent from it */
+    struct digested made; /* of such a message; else its type is 0 */
+    bool done;            /* only that event is missing */
+    int level;            /* of an announced put: so many copies have the chunk */
+    uint8_t *flown;       /* what goes instead of the caller's bytes, with a wrong bit; NULL: nothing */
 };
 
 /* Notes that an operation holds at the agents of its legs, until all copies have the bytes. One per message or chunk.

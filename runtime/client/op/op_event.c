@@ -78,7 +78,7 @@ void op_access_done(struct piece *p, keel_status status)
 {
     struct op *op = p->op;
     struct client *c = op->client;
-    if (p->wire.type) {
+    if (p->made.wire.type) {
         message_left(p);
         op_advance(op, c->env.now(c->env.user));
         return;

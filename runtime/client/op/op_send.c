@@ -87,18 +87,22 @@ static const uint8_t *bytes_of(struct op *op, struct piece *p)
     return p->flown;
 }
 
+/* Where the program has replicas what counts once says what it is: nobody inspects what it has left. */
 static keel_status send_message(struct op *op, struct piece *p, struct tp_ep *ep, int note)
 {
     piece_hash(p);
-    struct wire w;
-    message_make(op, p, note, &w);
-    if (w.len > COPIED_MAX && p->node != op->client->node) {
-        p->wire = w;
+    struct digested m;
+    message_make(op, p, note, &m.wire);
+    uint32_t len = m.wire.len;
+    bool says = op_is_once(op) && replica_map_is_used(&op->client->replicas);
+    size_t head = says ? digested_make(&m, op->src + p->offset) : sizeof m.wire;
+    if (len > COPIED_MAX && p->node != op->client->node) {
+        memcpy(&p->made, &m, head);
         p->remote_access = true;
         op->out.accesses++;
-        return tp_send(ep, &p->wire, sizeof w, bytes_of(op, p), w.len, &p->tp);
+        return tp_send(ep, &p->made, head, bytes_of(op, p), len, &p->tp);
     }
-    return tp_send(ep, &w, sizeof w, w.len ? bytes_of(op, p) : NULL, w.len, NULL);
+    return tp_send(ep, &m, head, len ? bytes_of(op, p) : NULL, len, NULL);
 }
 
 /* Tell the agent of a copy what a remote write is about to change: if this process dies, the agents make the copies

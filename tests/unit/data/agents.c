@@ -14,6 +14,8 @@
 #include "runtime/agent/recover.h"
 #include "runtime/agent/segments.h"
 #include "runtime/net/hello.h"
+#include "runtime/wire/digested.h"
+#include "runtime/wire/kinds.h"
 
 struct world w;
 
@@ -441,9 +443,12 @@ struct wire rank_wire(const struct rank *r, uint8_t type, uint32_t seg, int slot
 
 void rank_send(struct rank *r, int node, struct wire wire, const void *body)
 {
-    wire.seq = ++r->seq;
+    struct digested m = {.wire = wire};
+    uint32_t len = wire.len;
+    m.wire.seq = ++r->seq;
+    size_t head = w.replicas && wire_kinds[wire.type].digested ? digested_make(&m, body) : sizeof m.wire;
     if (r->ep[node])
-        (void)tp_send(r->ep[node], &wire, sizeof wire, body, wire.len, NULL);
+        (void)tp_send(r->ep[node], &m, head, body, len, NULL);
 }
 
 int rank_ask(struct rank *r, int node, struct wire wire, const void *body)

@@ -15,6 +15,7 @@
 #include "runtime/agent/segments.h"
 #include "runtime/wire/acc.h"
 #include "runtime/wire/arith.h"
+#include "runtime/wire/digested.h"
 #include "runtime/wire/order.h"
 #include "seed.h"
 
@@ -259,6 +260,44 @@ static void test_ordering_an_operation_that_differs_has_its_place(void **state)
     assert_false(w.node[0].agent.ordering.said);
 }
 
+/* One bit of the message is another one, from the header's first on. */
+static void ask_damaged(int native, struct wire wire, const void *body, size_t len, size_t bit)
+{
+    struct digested m = {.wire = wire};
+    uint8_t whole[sizeof m + sizeof(int64_t)];
+    m.wire.seq = ++w.rank[native].seq;
+    size_t head = digested_make(&m, body);
+    memcpy(whole, &m, head);
+    memcpy(whole + head, body, len);
+    whole[bit / 8] ^= (uint8_t)(1U << bit % 8);
+    assert_int_equal(tp_send(w.rank[native].ep[0], whole, head + len, NULL, 0, NULL), KEEL_OK);
+    world_pump();
+}
+
+static void test_ordering_what_came_otherwise_than_it_was_sent_is_not_executed(void **state)
+{
+    (void)state;
+    const int64_t one = 1;
+    struct wire add = of_sets(0, WIRE_ACC, 0, 0, 1);
+    add.raw.count = KEEL_INT64;
+    add.raw.a = 1;
+    add.raw.step = 1;
+    add.len = sizeof one;
+    ask_damaged(0, add, &one, sizeof one, 8 * (sizeof(struct wire) + EXTENSION_MAX - 8) + 5);
+    assert_true(w.rank[0].replies == 1 && w.rank[0].reply.raw.status == WIRE_RETRY);
+    ask_damaged(0, add, &one, sizeof one, 8 * offsetof(struct wire, raw.a) + 5);
+    assert_true(w.rank[0].replies == 1 && !w.rank[0].ep[0]); /* whose it was is not known */
+    rank_connect(&w.rank[0], 0);
+    struct wire swap = swap_of(0, 0, 0, 1, 5);
+    assert_int_equal(tp_send(w.rank[0].ep[0], &swap, sizeof swap, NULL, 0, NULL), KEEL_OK); /* says nothing of itself */
+    world_pump();
+    assert_true(w.rank[0].replies == 1 && !w.rank[0].ep[0]);
+    assert_true(word(0) == 0 && w.node[0].agent.ordering.part[0].order.known == 0);
+    rank_connect(&w.rank[0], 0);
+    ask(0, add, &one);
+    assert_true(word(0) == 1 && w.rank[0].replies == 2 && w.rank[0].reply.raw.status == KEEL_OK);
+}
+
 static void test_ordering_while_a_view_is_made_nothing_is_executed(void **state)
 {
     (void)state;
@@ -421,6 +460,7 @@ int main(void)
         TWO(test_ordering_nobody_waits_for_what_the_dead_have_sent),
         TWO(test_ordering_what_a_lost_connection_brought_comes_again),
         TWO(test_ordering_an_operation_that_differs_has_its_place),
+        TWO(test_ordering_what_came_otherwise_than_it_was_sent_is_not_executed),
         TWO(test_ordering_while_a_view_is_made_nothing_is_executed),
         TWO(test_ordering_without_memory_it_is_asked_again),
         TWO(test_ordering_only_neighbours_are_heard),
