@@ -1,7 +1,6 @@
-/* Instances, what they send, and what remains of complete ones. */
+/* The engine of a group: its life, and its instances from the call to the end. */
 #include "collectives/engine.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +12,7 @@ static uint64_t least(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* ------------------------------------------------------------------------------------------------ life */
+/* ---- life ---- */
 
 struct engine *engine_room(int n)
 {
@@ -119,9 +118,7 @@ struct roster *engine_roster_at(const struct engine *e, uint64_t epoch)
     return NULL;
 }
 
-/* With nothing going on only the current view matters. Who lingers goes on in a view that is still to come here, or
- * in this one. */
-static void forget_rosters(struct engine *e)
+void engine_forget_rosters(struct engine *e)
 {
     for (const struct instance *i = e->instances; i; i = i->next)
         if (i->state != INSTANCE_LINGERING)
@@ -143,8 +140,7 @@ struct instance *engine_find(const struct engine *e, uint64_t seq)
     return NULL;
 }
 
-/* The instance after that one, which may be gone meanwhile. */
-static struct instance *after(const struct engine *e, uint64_t seq)
+struct instance *engine_after(const struct engine *e, uint64_t seq)
 {
     struct instance *best = NULL;
     for (struct instance *i = e->instances; i; i = i->next)
@@ -153,63 +149,7 @@ static struct instance *after(const struct engine *e, uint64_t seq)
     return best;
 }
 
-/* ------------------------------------------------------------------------------------------------ sending */
-
-void engine_send(struct engine *e, const struct instance *i, int to, enum message_kind kind, uint32_t tag,
-                 uint64_t epoch)
-{
-    uint8_t bytes[MESSAGE_HEAD + MESSAGE_VOTE_BYTES];
-    struct message_head h = {kind, i->attempt, tag, i->signature, 0, e->id, i->seq, epoch};
-    size_t len = MESSAGE_HEAD;
-    if (kind == MESSAGE_WANT || kind == MESSAGE_ASK)
-        h.behind = engine_pair_behind(e);
-    message_head_write(bytes, &h);
-    if (kind == MESSAGE_VOTE) {
-        message_vote_write(bytes + len, &i->vote);
-        len += MESSAGE_VOTE_BYTES;
-    }
-    e->ops.send(e->ops.user, to, i->seq, bytes, len, NULL, 0);
-}
-
-static void send_decided(struct engine *e, int to, enum message_kind kind, uint32_t tag, uint64_t seq,
-                         const struct decision *d)
-{
-    uint8_t bytes[MESSAGE_HEAD + MESSAGE_VOTE_BYTES];
-    struct message_head h = {kind, d->attempt, tag, d->vote.signature_min, 0, e->id, seq, d->epoch};
-    message_head_write(bytes, &h);
-    message_vote_write(bytes + MESSAGE_HEAD, &d->vote);
-    e->ops.send(e->ops.user, to, seq, bytes, sizeof bytes, NULL, 0);
-}
-
-void engine_send_decision(struct engine *e, int to, uint64_t seq, const struct decision *d)
-{
-    send_decided(e, to, MESSAGE_DECIDED, 0, seq, d);
-}
-
-void engine_ask_whether_over(struct engine *e, int to, uint64_t seq)
-{
-    uint8_t bytes[MESSAGE_HEAD];
-    struct message_head h = {.kind = MESSAGE_WANT, .tag = MESSAGE_WHETHER_OVER, .group = e->id, .seq = seq};
-    message_head_write(bytes, &h);
-    e->ops.send(e->ops.user, to, 0, bytes, sizeof bytes, NULL, 0);
-}
-
-void engine_send_skip(struct engine *e, int to, const struct instance *i)
-{
-    send_decided(e, to, MESSAGE_SKIP, (uint32_t)i->root, i->seq, &i->last);
-}
-
-void engine_tell_all(struct engine *e, uint64_t seq, const struct decision *d)
-{
-    struct meet_step plan[MEET_STEPS_MAX];
-    int n = meet_plan(MEET_CUBE, engine_roster(e), e->self, plan);
-    for (int k = 0; k < n; k++)
-        if (!plan[k].wait)
-            engine_send_decision(e, plan[k].member, seq, d);
-}
-
-/* ------------------------------------------------------------------------------------------------ starting,
- * completing */
+/* ---- starting, completing ---- */
 
 bool engine_arguments_fit(const struct engine *e, const struct engine_call *c)
 {
@@ -254,20 +194,6 @@ static void deliver_early(struct engine *e, uint64_t seq)
     }
 }
 
-/* What everybody has completed nobody will ask about. */
-static void forget_records(struct engine *e, int stream, uint64_t number)
-{
-    for (struct record **at = &e->records; *at;) {
-        struct record *r = *at;
-        if (seq_stream(r->seq) == stream && seq_number(r->seq) <= number) {
-            *at = r->next;
-            record_destroy(e, r);
-        } else {
-            at = &r->next;
-        }
-    }
-}
-
 /* A broadcast's root may have returned before others have begun: until they have met it must not run away from them. */
 static bool has_returned(const struct instance *i)
 {
@@ -298,7 +224,7 @@ static void finish(struct engine *e, struct instance *i)
     if (!i->told)
         e->ops.done(e->ops.user, i->seq, &i->result);
     instance_destroy(e, i);
-    forget_rosters(e);
+    engine_forget_rosters(e);
 }
 
 void engine_returned_everywhere(struct engine *e, int stream, uint64_t number)
@@ -324,29 +250,11 @@ void engine_forget_returned(struct engine *e)
             continue;
         take_out(e, i);
         instance_destroy(e, i);
-        forget_records(e, s, e->stream[s].everywhere);
+        engine_forget_records(e, s, e->stream[s].everywhere);
         any = true;
     }
     if (any)
-        forget_rosters(e);
-}
-
-void engine_send_revoked(struct engine *e, int to)
-{
-    uint8_t bytes[MESSAGE_HEAD];
-    struct message_head h = {.kind = MESSAGE_REVOKED, .tag = (uint32_t)(e->blamed + 1), .group = e->id};
-    message_head_write(bytes, &h);
-    e->ops.send(e->ops.user, to, 0, bytes, sizeof bytes, NULL, 0);
-}
-
-/* Everybody passes it on once, and again in each new view: so it reaches all, whoever dies. */
-static void tell_revoked(struct engine *e)
-{
-    struct meet_step plan[MEET_STEPS_MAX];
-    int n = meet_plan(MEET_CUBE, engine_roster(e), e->self, plan);
-    for (int k = 0; k < n; k++)
-        if (!plan[k].wait)
-            engine_send_revoked(e, plan[k].member);
+        engine_forget_rosters(e);
 }
 
 enum engine_status engine_start(struct engine *e, const struct engine_call *call, uint64_t now, uint64_t *seq)
@@ -392,63 +300,6 @@ bool engine_is_sink(const struct engine *e, const struct instance *i)
            (i->call.move == SCHEDULE_REDUCE || i->call.move == SCHEDULE_GATHER);
 }
 
-/* Without this member the others might decide otherwise: whether a root that is gone had got the data, or why a call
- * failed, only the votes of all say. */
-static bool binds(const struct engine *e, const struct instance *i, enum engine_status status)
-{
-    return !e->keeps && seq_stream(i->seq) == STREAM_ORDINARY &&
-           (status == ENGINE_OK ? engine_is_sink(e, i) : status != ENGINE_REVOKED);
-}
-
-/* With the result, if members may join that need it; every one has the same. */
-static void keep_record(struct engine *e, struct instance *i, enum engine_status status)
-{
-    struct record *r = i->record;
-    size_t len = e->keeps && status == ENGINE_OK && i->call.kind == ENGINE_MOVE ? i->out_len : 0;
-    bool keeps = e->keeps && seq_stream(i->seq) == STREAM_ORDINARY && len <= r->room; /* else the others have it */
-    len = keeps ? len : 0;
-    i->record = NULL;
-    *r = (struct record){.next = e->records,
-                         .seq = i->seq,
-                         .decision = i->last,
-                         .keeps = keeps,
-                         .binds = binds(e, i, status),
-                         .status = status,
-                         .len = len,
-                         .room = r->room};
-    if (len)
-        memcpy(r->bytes, i->call.out, len);
-    e->records = r;
-}
-
-bool engine_reserve_record(struct engine *e, size_t len)
-{
-    if (e->spare && e->spare->room >= len)
-        return true;
-    free(e->spare);
-    e->spare = record_create(len);
-    return e->spare;
-}
-
-void engine_keep_record(struct engine *e, uint64_t seq, const struct decision *d, enum engine_status status,
-                        const void *bytes, size_t len)
-{
-    struct record *r = e->spare, *before = e->records;
-    e->spare = NULL;
-    if (before && before->keeps && seq_stream(before->seq) == seq_stream(seq)) { /* that of the call before */
-        e->records = before->next;
-        e->spare = before;
-    }
-    *r = (struct record){
-        .next = e->records, .seq = seq, .decision = *d, .keeps = true, .status = status, .len = len, .room = r->room};
-    if (len)
-        memcpy(r->bytes, bytes, len);
-    e->records = r;
-    forget_records(e, seq_stream(seq), seq_number(seq) - 1);
-}
-
-#define KEEP_AFTER_NS (20ull * 1000 * 1000)
-
 /* All who live have finished this member's attempt: each has had what was sent to it. Nothing of an earlier one is
  * under way, for an attempt moves nothing before the last one's sends are over. Whoever joined later and was told
  * the result has not voted: what it has sent is of an attempt of its own. */
@@ -463,11 +314,11 @@ void engine_complete(struct engine *e, struct instance *i, const struct engine_r
 {
     int s = seq_stream(i->seq);
     i->state = INSTANCE_COMPLETE;
-    i->resend_at = i->sending && e->ops.keep ? e->now + KEEP_AFTER_NS : UINT64_MAX;
+    i->resend_at = i->sending && e->ops.keep ? e->now + ENGINE_KEEP_AFTER_NS : UINT64_MAX;
     i->result = *result;
     if (i->last.made) {
-        keep_record(e, i, result->status);
-        forget_records(e, s, i->last.vote.complete_min);
+        engine_record_result(e, i, result->status);
+        engine_forget_records(e, s, i->last.vote.complete_min);
         engine_returned_everywhere(e, s, i->last.vote.complete_min);
     }
     if (!i->sending)
@@ -491,138 +342,7 @@ void engine_sent(struct engine *e, int member, uint64_t seq, uint64_t now)
         finish(e, i);
 }
 
-/* ------------------------------------------------------------------------------------------------ views, losses,
- * time */
-
-bool engine_view(struct engine *e, struct roster *roster, uint64_t now)
-{
-    assert(roster_epoch(roster) > roster_epoch(engine_roster(e)));
-    e->now = now;
-    if (e->n_rosters == e->cap_rosters) {
-        int cap = 2 * e->cap_rosters;
-        struct roster **more = realloc(e->rosters, (size_t)cap * sizeof(struct roster *));
-        if (!more)
-            return false;
-        e->rosters = more;
-        e->cap_rosters = cap;
-    }
-    bool admitted = engine_admit(e, roster);
-    e->rosters[e->n_rosters] = roster_ref(roster);
-    e->n_rosters += admitted;
-    if (!admitted) {
-        roster_unref(roster);
-        engine_forget_smaller(e, false);
-        return false;
-    }
-    forget_rosters(e);
-    if (e->revoked)
-        tell_revoked(e);
-    for (const struct record *r = e->records; r; r = r->next)
-        engine_tell_all(e, r->seq, &r->decision);
-    for (struct instance *i = after(e, 0); i;) {
-        uint64_t seq = i->seq;
-        if (i->state != INSTANCE_COMPLETE)
-            instance_view(e, i);
-        i = after(e, seq);
-    }
-    engine_go_on_leaving(e);
-    return true;
-}
-
-void engine_lost(struct engine *e, int member, uint64_t now)
-{
-    e->now = now;
-    for (struct instance *i = after(e, 0); i;) {
-        uint64_t seq = i->seq;
-        if (i->state != INSTANCE_COMPLETE)
-            instance_lost(e, i, member);
-        i = after(e, seq);
-    }
-}
-
-void engine_unsent(struct engine *e, int member, uint64_t now)
-{
-    e->now = now;
-    for (struct instance *i = after(e, 0); i;) {
-        uint64_t seq = i->seq;
-        if (i->state != INSTANCE_COMPLETE)
-            instance_unsent(e, i, member);
-        i = after(e, seq);
-    }
-}
-
-void engine_tick(struct engine *e, uint64_t now)
-{
-    e->now = now;
-    for (struct instance *i = after(e, 0); i;) {
-        uint64_t seq = i->seq;
-        if (now >= i->resend_at && i->state != INSTANCE_COMPLETE) {
-            instance_tick(e, i);
-        } else if (now >= i->resend_at) {
-            i->resend_at = now + KEEP_AFTER_NS; /* again, if there was no memory */
-            e->ops.keep(e->ops.user, seq);
-        }
-        i = after(e, seq);
-    }
-    engine_go_on_leaving(e);
-}
-
-uint64_t engine_deadline(const struct engine *e)
-{
-    uint64_t first = engine_leaving_deadline(e);
-    for (const struct instance *i = e->instances; i; i = i->next)
-        first = i->resend_at < first ? i->resend_at : first;
-    return first;
-}
-
-void engine_revoke_for(struct engine *e, int member, uint64_t now)
-{
-    if (!e->revoked)
-        e->blamed = member;
-    engine_revoke(e, now);
-    if (member >= 0)
-        engine_heard_revoked(e, member);
-}
-
-void engine_revoke(struct engine *e, uint64_t now)
-{
-    static const struct engine_result revoked = {.status = ENGINE_REVOKED};
-    e->now = now;
-    if (e->revoked)
-        return;
-    e->revoked = true;
-    engine_owes_revocation(e);
-    tell_revoked(e);
-    for (struct instance *i = after(e, 0); i;) {
-        uint64_t seq = i->seq;
-        if (seq_stream(seq) == STREAM_ORDINARY && i->state != INSTANCE_COMPLETE) {
-            i->last.made = false;
-            engine_complete(e, i, &revoked);
-        }
-        i = after(e, seq);
-    }
-    if (e->pair)
-        engine_revoke(e->pair, now);
-}
-
-/* ------------------------------------------------------------------------------------------------ leaving */
-
-void engine_settle(struct engine *e, uint64_t now)
-{
-    e->now = now;
-    e->leaves = true;
-    engine_forget_returned(e);
-    for (struct instance *i = after(e, 0); i;) {
-        uint64_t seq = i->seq;
-        if (i->state == INSTANCE_LINGERING)
-            instance_settle(e, i);
-        i = after(e, seq);
-    }
-    engine_forget_returned(e);
-    engine_go_on_leaving(e);
-}
-
-/* ------------------------------------------------------------------------------------------------ queries */
+/* ---- queries ---- */
 
 bool engine_is_ordinary(uint64_t seq)
 {

@@ -1,5 +1,10 @@
-/* Inside the engine: engine.c keeps instances, engine_receive.c takes messages in, engine_instance.c takes one through
- * its attempts, with engine_call.c, engine_move.c and engine_meeting.c (engine_instance.h). */
+/* Inside the engine:
+ *   engine.c          the engine, and its instances from the call to the end
+ *   engine_view.c     views, losses, time
+ *   engine_record.c   what remains of complete instances
+ *   engine_send.c, engine_receive.c: messages
+ *   engine_instance.c takes one through its attempts, with engine_call.c, engine_move.c and engine_meeting.c
+ *                     (engine_instance.h) */
 #ifndef KEEL_COLLECTIVES_ENGINE_INT_H
 #define KEEL_COLLECTIVES_ENGINE_INT_H
 
@@ -219,6 +224,22 @@ void engine_keep_record(struct engine *e, uint64_t seq, const struct decision *d
  * calls. */
 uint32_t engine_pair_behind(const struct engine *e);
 bool engine_pair_disagrees(const struct engine *e, const struct message_head *h);
+
+/* engine_send.c. Everybody passes it on once, and again in each new view: so it reaches all, whoever dies. */
+void engine_tell_revoked(struct engine *e);
+
+/* engine_record.c. What everybody has completed nobody will ask about. */
+void engine_forget_records(struct engine *e, int stream, uint64_t number);
+/* With the result, if members may join that need it; every one has the same. */
+void engine_record_result(struct engine *e, struct instance *i, enum engine_status status);
+
+/* engine.c. With nothing going on only the current view matters. Who lingers goes on in a view that is still to come
+ * here, or in this one. */
+void engine_forget_rosters(struct engine *e);
+/* The instance after that one, which may be gone meanwhile. */
+struct instance *engine_after(const struct engine *e, uint64_t seq);
+/* What was sent is copied when it is still under way so long after its call was complete. */
+#define ENGINE_KEEP_AFTER_NS (20ull * 1000 * 1000)
 
 /* engine_leave.c: whom else a member that leaves must ask, and that one has answered */
 void engine_go_on_leaving(struct engine *e);
