@@ -216,6 +216,9 @@ bool agent_step(struct agent *a);
 /* When agent_step is needed next; UINT64_MAX: not. */
 uint64_t agent_deadline(const struct agent *a);
 
+/* agent.c: what streams from other agents do with what comes. */
+struct peers_ops agent_peers_ops(struct agent *a);
+
 /* For the parts. From here on the agent tells nothing to anybody, and executes nothing. */
 void agent_break(struct agent *a, const char *why);
 /* An event, for the event log: agent_say(a, "refused", J_UINT("count", n), ...). Dropped if it is longer than 500

@@ -347,7 +347,7 @@ RULES = [
          "        tell_it_was_freed(a, node, last, 0, KEEL_OK);", "        (void)last;"),
     rule("J7", "what is said by who had not heard of the birth is lost to who was born", AGENT + "segments.c",
          "    pass_on(a, w);\n", "    (void)pass_on;\n"),
-    rule("J8", "unborn nodes are sent to", AGENT + "agent.c", "        fence_unborn(a, m);", "        (void)fence_unborn;"),
+    rule("J8", "unborn nodes are sent to", AGENT + "agent_init.c", "        fence_unborn(a, m);", "        (void)fence_unborn;"),
     rule("M1", "a process that was ended where it was counts as complete", AGENT + "ranks_move.c",
          "    bool complete = atomic_load(&proc->intents->moved) == MOVED_COMPLETE && atomic_load(&proc->intents->open) == 0;\n",
          "    bool complete = true;\n"),
