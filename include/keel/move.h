@@ -10,9 +10,9 @@
  * where it is; one that has come to it may take as long as it likes with what it does then, as a program does that
  * was told to go, calls keel_finalize, and writes what it has. The former is a line `made_to_leave` in the event log:
  * what it had begun is then in doubt as with a death.
- * Messages that it has not received by its end are lost, as with a death; and rank 0 has no standard input any more
- * where it begins again, as after a death, which keelrun says. A program several threads of which call Keel
- * may end in the middle of what the others do; it had better choose. */
+ * Messages that it has not received by its end are lost, as with a death. Rank 0 has standard input from its beginning
+ * where it begins again, as after a death (keelrun --stdin-keep). A program several threads of which call Keel may end
+ * in the middle of what the others do; it had better choose. */
 #ifndef KEEL_MOVE_H
 #define KEEL_MOVE_H
 

@@ -235,7 +235,10 @@ bool keeld_ranks_gone(const struct keeld *a);
 void keeld_ranks_signal(struct keeld *a, int signal, bool standbys_only);
 /* MSG_SIGNAL */
 void keeld_ranks_forward(struct keeld *a, int signal);
-void keeld_ranks_stdin(struct keeld *a, const uint8_t *data, size_t len);
+/* A frame of standard input, for a process of rank 0 here. */
+void keeld_ranks_stdin(struct keeld *a, const uint8_t *body, size_t len);
+/* Nobody sends any more. */
+void keeld_ranks_stdin_ends(struct keeld *a);
 void keeld_ranks_pause(struct keeld *a, int stream, bool pause);
 void keeld_ranks_pmi_release(struct keeld *a, int world, const json_t *kvs);
 /* Of sets that have lost a process the others are ended. */

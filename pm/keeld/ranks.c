@@ -42,7 +42,7 @@ static int start_one(struct keeld *a, struct life life, bool late, char *why, si
                                 .env = env.list,
                                 .cwd = a->job.cwd,
                                 .descriptors = a->launch.descriptors,
-                                .with_stdin = !late && ranks_is_first(a, life.rank),
+                                .with_stdin = life_is_none(life) || ranks_is_first(a, life.rank),
                                 .hold_output = life_is_none(life),
                                 .same_numbers = replica_map_is_used(&a->job.settings.replicas),
                                 .world = keeld_world_open(a, life.rank)};
@@ -122,9 +122,14 @@ void keeld_ranks_standby(struct keeld *a)
     }
 }
 
-static void tell_begun(struct keeld *a, const struct process *p)
+/* keelrun sends standard input to a process of rank 0 that it has heard of here, from its beginning. */
+static void tell_begun(struct keeld *a, struct process *p)
 {
-    keeld_dialogue_send_json(a, MSG_BEGUN, json_pack("{s:i, s:i}", "rank", p->life.rank, "pid", (int)p->pid));
+    keeld_dialogue_send_json(a, MSG_BEGUN,
+                             json_pack("{s:i, s:i, s:I}", "rank", p->life.rank, "pid", (int)p->pid, "incarnation",
+                                       (json_int_t)p->life.incarnation));
+    if (!ranks_is_first(a, p->life.rank) || a->dialogue.gone)
+        process_write_stdin(p, NULL, 0);
 }
 
 void keeld_ranks_assigned(struct keeld *a, int seat, struct life life)

@@ -43,13 +43,26 @@ void keeld_ranks_forward(struct keeld *a, int signal_number)
             process_pass(a->processes[i].p, signal_number == SIGTSTP ? SIGSTOP : signal_number);
 }
 
-void keeld_ranks_stdin(struct keeld *a, const uint8_t *data, size_t len)
+static void give_stdin(struct keeld *a, const uint32_t *incarnation, const uint8_t *data, size_t len)
 {
-    for (int i = 0; i < a->process_count; i++)
-        if (ranks_is_first(a, a->processes[i].p->life.rank) && !a->processes[i].assigned_late) {
-            process_write_stdin(a->processes[i].p, data, len);
-            return;
-        }
+    for (int i = 0; i < a->process_count; i++) {
+        struct process *p = a->processes[i].p;
+        if (ranks_is_first(a, p->life.rank) && (!incarnation || p->life.incarnation == *incarnation))
+            process_write_stdin(p, data, len);
+    }
+}
+
+void keeld_ranks_stdin(struct keeld *a, const uint8_t *body, size_t len)
+{
+    if (len < 4)
+        return;
+    uint32_t incarnation = get_u32(body);
+    give_stdin(a, &incarnation, body + 4, len - 4);
+}
+
+void keeld_ranks_stdin_ends(struct keeld *a)
+{
+    give_stdin(a, NULL, NULL, 0);
 }
 
 void keeld_ranks_pause(struct keeld *a, int stream, bool pause)

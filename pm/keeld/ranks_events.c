@@ -56,9 +56,10 @@ static void on_pmi(struct process *p, const uint8_t *data, size_t len)
 static void on_stdin_taken(struct process *p, size_t len)
 {
     struct keeld *a = p->user;
-    uint8_t count[4];
-    put_u32(count, (uint32_t)len);
-    keeld_dialogue_send(a, MSG_STDIN_TAKEN, count, sizeof count);
+    uint8_t body[8];
+    put_u32(body, p->life.incarnation);
+    put_u32(body + 4, (uint32_t)len);
+    keeld_dialogue_send(a, MSG_STDIN_TAKEN, body, sizeof body);
 }
 
 static void on_exited(struct process *p)

@@ -91,6 +91,8 @@ struct job {
     int end_signal;   /* that the ranks are to get; 0: SIGTERM */
     struct job_io io;
     struct stdin_feed feed;
+    int feed_node;      /* where the process of rank 0 is that it goes to, */
+    uint32_t feed_life; /* and its incarnation */
     struct job_replicas replicas;
     struct returners returners;
 };
@@ -116,6 +118,8 @@ void job_start_begin(struct job *j);
 int job_place_of(const struct job *j, int started_as);
 /* It does not come, or its agent has ended before the start: that is the first loss. */
 void job_node_missing(struct job *j, int node, const char *why);
+/* Rank 0 goes on in that process, and standard input with it. */
+void job_feed_again(struct job *j, int node, uint32_t life);
 /* All that come are ready: the job runs; or, if not all came, those that did are told of another one. */
 void job_start_if_ready(struct job *j);
 void job_send_config(struct job *j, int node);

@@ -131,17 +131,18 @@ static void on_failed(struct job *j, const json_t *m)
 /* A rank's process ended, or a rank goes on in a new one. */
 static void on_process(struct job *j, int node, uint8_t type, const json_t *m)
 {
-    long long rank, pid, signal_number = 0;
+    long long rank, pid, signal_number = 0, life = 0;
     if (j->phase < JOB_RUNNING || j->forced || !codec_int(m, "rank", 0, j->options->job.ranks - 1, &rank) ||
         !codec_int(m, "pid", 1, INT32_MAX, &pid))
         return;
     codec_int(m, "signal", SIGNAL_HIDDEN, 64, &signal_number);
+    codec_int(m, "incarnation", 0, UINT32_MAX, &life);
     if (type == MSG_ENDED)
         news_ended(&j->news, node, (int)rank, (int)pid, (int)signal_number);
     else
         news_begun(&j->news, node, (int)rank);
     if (type == MSG_BEGUN && rank == 0)
-        stdin_feed_desert(&j->feed);
+        job_feed_again(j, node, (uint32_t)life);
     tell_fault(j);
 }
 

@@ -84,21 +84,39 @@ void job_send_config(struct job *j, int node)
 
 /* ---- the start ---- */
 
+/* One at a time, of at most what the feed reads at once. */
 static void feed_send(void *user, const uint8_t *data, size_t len)
 {
     struct job *j = user;
+    uint8_t *frame = pm_alloc(4 + len);
+    put_u32(frame, j->feed_life);
+    if (len)
+        memcpy(frame + 4, data, len);
     if (j->replicas.output)
-        job_replicas_feed(j, data, len);
+        job_replicas_feed(j, frame, 4 + len);
     else
-        job_send(j, j->options->job.rank_node[0], MSG_STDIN, data, len);
+        job_send(j, j->feed_node, MSG_STDIN, frame, 4 + len);
+    free(frame);
 }
 
-static void feed_lost(void *user, uint64_t sent)
+static void feed_lost(void *user, uint64_t read)
 {
-    job_say(user,
-            "rank 0 has begun again, without standard input: %llu %s of it went to its first process, and nothing "
-            "goes to this one",
-            (unsigned long long)sent, sent == 1 ? "byte" : "bytes");
+    struct job *j = user;
+    job_say(j,
+            "rank 0 has begun again, without standard input: %llu bytes of it went to its process before, more than "
+            "the %d that are kept (--stdin-keep)",
+            (unsigned long long)read, j->options->stdin_keep);
+}
+
+void job_feed_again(struct job *j, int node, uint32_t life)
+{
+    if (life <= j->feed_life)
+        return; /* who began before has ended since */
+    j->feed_node = node;
+    j->feed_life = life;
+    job_event(j, "stdin_again",
+              json_pack("{s:i, s:i, s:I}", "to", node, "incarnation", (int)life, "read", (json_int_t)j->feed.read));
+    stdin_feed_again(&j->feed);
 }
 
 static void limit_passed(uv_timer_t *timer)
@@ -146,7 +164,8 @@ static void run_now(struct job *j)
         json_object_set_new(started, "replicas", settings_replicas(&j->options->job.replicas));
     job_event(j, "started", started);
     FAULT_POINT("run.started");
-    stdin_feed_start(&j->feed, &j->loop, feed_send, feed_lost, j);
+    j->feed_node = j->options->job.rank_node[0];
+    stdin_feed_start(&j->feed, &j->loop, (size_t)j->options->stdin_keep, feed_send, feed_lost, j);
     if (j->options->timeout_s)
         uv_timer_start(&j->limit, limit_passed, (uint64_t)j->options->timeout_s * 1000, 0);
 }

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FAN_OUT = 100, YEARS_20 = 20 * 365 * 86400 };
+enum { FAN_OUT = 100, YEARS_20 = 20 * 365 * 86400, STDIN_KEEP = 1 << 20, STDIN_KEEP_MOST = 1 << 30 };
 
 /* ---- options that need more than a row says ---- */
 
@@ -258,6 +258,9 @@ static const struct option_row rows[] = {
     {"dark", 0, "MS", 4, NULL, NUMBER(dark_ms, SILENCE_MIN_MS, SILENCE_MAX_MS)},
     {"label", 0, NULL, 5, "put the rank before each line of output", FLAG(o.label)},
     {"quiet", 0, NULL, 5, "do not tell of ranks and nodes that die on the way", FLAG(o.quiet)},
+    {"stdin-keep", 0, "BYTES", 5,
+     "keep so much of standard input for the process in which rank 0 begins again (default 1048576)",
+     NUMBER(o.stdin_keep, 0, STDIN_KEEP_MOST)},
     {"event-log", 0, "FILE", 5, "write the job's events to FILE, one JSON object a line", TEXT(o.event_log)},
     {"start-timeout", 0, "SECONDS", 6, "how long each node has to come and to be ready (default 30)",
      NUMBER(o.start_timeout_s, 1, 86400)},
@@ -337,7 +340,7 @@ static void show_usage(void *into, const char *text)
 
 void options_parse(struct options *o, int argc, char **argv)
 {
-    struct parsing p = {.o = {.start_timeout_s = 30, .console_s = 600, .fan_out = FAN_OUT}};
+    struct parsing p = {.o = {.start_timeout_s = 30, .console_s = 600, .stdin_keep = STDIN_KEEP, .fan_out = FAN_OUT}};
     argp.options = argp_rows();
     argp_err_exit_status = 2;
     /* argp would say it in two lines, and without errors it gives no help either */

@@ -22,6 +22,7 @@ struct options {
     const char *topology_file, *rack_of; /* who fails together; NULL: not said */
     bool label, quiet;
     int start_timeout_s; /* that each node has to come and to be ready */
+    int stdin_keep;      /* bytes of standard input for another process of rank 0 */
     int console_s;       /* how long output waits for us where we are out of reach */
     int timeout_s;       /* for the job; 0: none */
     char **program;      /* with its arguments, NULL-terminated */

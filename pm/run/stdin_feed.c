@@ -1,9 +1,14 @@
 #include "pm/run/stdin_feed.h"
 
+#include "pm/wire/bytes.h"
 #include "pm/wire/message.h"
 
 #include <errno.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
+
+enum { CHUNK = 32 * 1024 };
 
 static void pump(struct stdin_feed *f);
 
@@ -23,57 +28,71 @@ static bool in_background(void)
     return isatty(STDIN_FILENO) && tcgetpgrp(STDIN_FILENO) != getpgrp();
 }
 
-/* Reads once (when it was told that there is something), then waits for more if the window allows it. */
-static void pump(struct stdin_feed *f)
+/* ---- what is kept ---- */
+
+static bool is_whole(const struct stdin_feed *f)
 {
-    static uint8_t buffer[32 * 1024];
-    if (f->ended || in_background())
+    return f->read <= f->limit;
+}
+
+static void keep(struct stdin_feed *f, const uint8_t *data, size_t len)
+{
+    size_t before = (size_t)f->read;
+    f->read += len;
+    if (!is_whole(f)) {
+        free(f->kept);
+        f->kept = NULL;
         return;
-    do {
-        ssize_t n = read(STDIN_FILENO, buffer, sizeof buffer);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0 && errno == EAGAIN)
-            break;
-        if (n <= 0) {
-            f->ended = true;
-            f->send(f->user, NULL, 0);
-            return;
-        }
-        if (f->deserted) {
-            f->ended = true;
-            f->lost(f->user, f->sent);
-            return;
-        }
-        f->sent += (size_t)n;
-        f->in_flight += (size_t)n;
-        f->send(f->user, buffer, (size_t)n);
-    } while (!f->pollable && f->in_flight < STDIN_WINDOW);
-    if (f->pollable && !f->waiting && f->in_flight < STDIN_WINDOW) {
-        f->waiting = true;
-        uv_poll_start(&f->readable, UV_READABLE, readable);
+    }
+    while (!f->kept || before + len > f->room) {
+        f->room = f->room ? 2 * f->room : CHUNK;
+        f->kept = realloc(f->kept, f->room);
+        if (!f->kept)
+            abort();
+    }
+    memcpy(f->kept + before, data, len);
+}
+
+/* ---- what is sent ---- */
+
+static void send_some(struct stdin_feed *f, const uint8_t *data, size_t len)
+{
+    f->sent += len;
+    f->in_flight += len;
+    f->send(f->user, data, len);
+}
+
+/* What was read before the process that reads now did, and the end. */
+static void catch_up(struct stdin_feed *f)
+{
+    while (f->sent < f->read && f->in_flight < STDIN_WINDOW) {
+        uint64_t left = f->read - f->sent;
+        send_some(f, f->kept + f->sent, left < CHUNK ? (size_t)left : CHUNK);
+    }
+    if (f->sent == f->read && f->ended && !f->end_told) {
+        f->end_told = true;
+        f->send(f->user, NULL, 0);
     }
 }
 
-void stdin_feed_start(struct stdin_feed *f, uv_loop_t *loop, void (*send)(void *user, const uint8_t *data, size_t len),
-                      void (*lost)(void *user, uint64_t sent), void *user)
+static void take(struct stdin_feed *f, const uint8_t *data, ssize_t n)
 {
-    *f = (struct stdin_feed){.started = true, .send = send, .lost = lost, .user = user};
-    int fd = dup(STDIN_FILENO);
-    f->pollable = fd >= 0 && uv_poll_init(loop, &f->readable, fd) == 0;
-    f->readable.data = f;
-    if (f->pollable && !in_background()) {
-        f->waiting = true;
-        uv_poll_start(&f->readable, UV_READABLE, readable);
-    } else if (!f->pollable) {
-        pump(f);
+    f->ended = n <= 0;
+    if (n > 0) {
+        keep(f, data, (size_t)n);
+        send_some(f, data, (size_t)n);
     }
+    catch_up(f);
 }
 
-void stdin_feed_taken(struct stdin_feed *f, size_t len)
+static bool may_read(const struct stdin_feed *f)
 {
-    f->in_flight -= len < f->in_flight ? len : f->in_flight;
-    if (!f->started || f->ended || f->in_flight >= STDIN_WINDOW || f->waiting)
+    return f->started && !f->stopped && !f->ended && f->sent == f->read && f->in_flight < STDIN_WINDOW;
+}
+
+static void go_on(struct stdin_feed *f)
+{
+    if (!may_read(f) || f->waiting)
         return;
     if (!f->pollable) {
         pump(f);
@@ -83,20 +102,68 @@ void stdin_feed_taken(struct stdin_feed *f, size_t len)
     }
 }
 
-void stdin_feed_desert(struct stdin_feed *f)
+/* Reads once (when it was told that there is something), then waits for more if the window allows it. */
+static void pump(struct stdin_feed *f)
 {
-    if (!f->started || f->deserted)
+    static uint8_t buffer[CHUNK];
+    if (in_background())
         return;
-    f->deserted = true;
-    if (!f->sent)
-        return; /* if something comes it is said then */
-    stdin_feed_stop(f);
-    f->lost(f->user, f->sent);
+    while (may_read(f)) {
+        ssize_t n = read(STDIN_FILENO, buffer, sizeof buffer);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n >= 0 || errno != EAGAIN)
+            take(f, buffer, n);
+        if (f->pollable) {
+            go_on(f);
+            return;
+        }
+    }
+}
+
+/* ---- calls ---- */
+
+void stdin_feed_start(struct stdin_feed *f, uv_loop_t *loop, size_t limit,
+                      void (*send)(void *user, const uint8_t *data, size_t len),
+                      void (*lost)(void *user, uint64_t read), void *user)
+{
+    *f = (struct stdin_feed){.started = true, .limit = limit, .send = send, .lost = lost, .user = user};
+    int fd = dup(STDIN_FILENO);
+    f->pollable = fd >= 0 && uv_poll_init(loop, &f->readable, fd) == 0;
+    f->readable.data = f;
+    go_on(f);
+}
+
+void stdin_feed_taken(struct stdin_feed *f, size_t len)
+{
+    f->in_flight -= len < f->in_flight ? len : f->in_flight;
+    if (!f->started || f->stopped)
+        return;
+    catch_up(f);
+    go_on(f);
+}
+
+void stdin_feed_again(struct stdin_feed *f)
+{
+    if (!f->started || f->stopped)
+        return;
+    f->in_flight = 0;
+    f->end_told = false;
+    if (!is_whole(f)) {
+        f->lost(f->user, f->read);
+        f->ended = true;
+    }
+    f->sent = is_whole(f) ? 0 : f->read;
+    catch_up(f);
+    go_on(f);
 }
 
 void stdin_feed_stop(struct stdin_feed *f)
 {
     if (f->started && f->waiting)
         uv_poll_stop(&f->readable);
-    f->ended = true;
+    f->waiting = false;
+    f->stopped = true;
+    free(f->kept);
+    f->kept = NULL;
 }

@@ -1,5 +1,10 @@
-/* keelrun's standard input on its way to rank 0, with a window so that a rank that reads slowly holds us back. Does not
- * change the flags of the descriptor, which is shared with the shell. Event-loop thread only. */
+/* keelrun's standard input on its way to rank 0, with a window so that a rank that reads slowly holds us back, and kept
+ * for the process in which rank 0 may begin again (ADR 0192). Does not change the flags of the descriptor, which is
+ * shared with the shell. Event-loop thread only.
+ *
+ *   read from the descriptor ──► kept, if all of it is no more than the limit ──► sent to the process
+ *                                      ▲── again: another process gets it from its beginning, what is kept first
+ *   more than the limit: nothing is kept any more, another process gets the end of file, and nobody anything more */
 #ifndef KEEL_PM_STDIN_FEED_H
 #define KEEL_PM_STDIN_FEED_H
 
@@ -10,18 +15,25 @@
 
 struct stdin_feed {
     uv_poll_t readable;
-    bool started, pollable, waiting, ended, deserted;
-    size_t in_flight;
-    uint64_t sent;
+    bool started, pollable, waiting, stopped;
+    bool ended;       /* its end has been read, or nothing more is read */
+    bool end_told;    /* to the process that reads now */
+    size_t in_flight; /* of what was sent to it */
+    uint64_t read;    /* bytes, of all */
+    uint64_t sent;    /* to the process that reads now */
+    uint8_t *kept;    /* all that was read, as long as that is no more than limit */
+    size_t limit, room;
     void (*send)(void *user, const uint8_t *data, size_t len); /* len 0: end of file */
-    void (*lost)(void *user, uint64_t sent); /* there is somebody's input, and nobody gets more than what was sent */
+    void (*lost)(void *user, uint64_t read); /* another process reads, and so much was read, which is not there */
     void *user;
 };
 
-void stdin_feed_start(struct stdin_feed *f, uv_loop_t *loop, void (*send)(void *user, const uint8_t *data, size_t len),
-                      void (*lost)(void *user, uint64_t sent), void *user);
+void stdin_feed_start(struct stdin_feed *f, uv_loop_t *loop, size_t limit,
+                      void (*send)(void *user, const uint8_t *data, size_t len),
+                      void (*lost)(void *user, uint64_t read), void *user);
+/* The process that reads now has taken so many bytes more. */
 void stdin_feed_taken(struct stdin_feed *f, size_t len);
-/* The process that got it is no rank's any more. Where there is no input, now or later, nobody misses it. */
-void stdin_feed_desert(struct stdin_feed *f);
+/* Another process reads from now on: send goes to it. */
+void stdin_feed_again(struct stdin_feed *f);
 void stdin_feed_stop(struct stdin_feed *f);
 #endif

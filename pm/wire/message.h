@@ -16,11 +16,11 @@ enum message {
     MSG_FAILED = 7,      /* json: code, why: this node cannot take part; the job cannot start */
     MSG_OVER = 8,        /* json: code, why, own: the job is over, this node's processes are gone, all output was sent;
                           * own: why is what this node alone knows, better than what others say */
-    MSG_STDIN_TAKEN = 9, /* count: bytes of MSG_STDIN that rank 0 accepted (flow control) */
+    MSG_STDIN_TAKEN = 9, /* incarnation; count: bytes of MSG_STDIN that this process of rank 0 took (flow control) */
     MSG_PONG = 10,
     MSG_HERE = 11,     /* a process of this node has called keel_init */
     MSG_ENDED = 12,    /* json: rank, pid, code, signal: a rank's process ended while the job runs */
-    MSG_BEGUN = 13,    /* json: rank, pid: a rank goes on in a new process of this node */
+    MSG_BEGUN = 13,    /* json: rank, pid, incarnation: a rank goes on in a new process of this node */
     MSG_LAUNCHED = 14, /* json: node, pid: the launcher for it runs; node, why: it has ended */
     MSG_WAITS =
         16, /* json: as in pm/wire/waits.h: what this node's ranks wait for, when that changes; {}: for nothing */
@@ -36,7 +36,7 @@ enum message {
     /* keelrun -> agent */
     MSG_CONFIG = 32, /* json: the job; see launch.md. Again, with another round, if a node did not come */
     MSG_START = 33,  /* json: blobs [base64 ..], peers [{host, port} ..], in node order, null: not known */
-    MSG_STDIN = 34,  /* bytes for rank 0; no bytes: end of file */
+    MSG_STDIN = 34,  /* incarnation; bytes for this process of rank 0, none: end of file */
     /* json: code, why, hard, signal: end the job; hard: at once, no grace; signal: what ranks get before (SIGTERM) */
     MSG_STOP = 35,
     MSG_TAKEN = 36,   /* stream, count: bytes of MSG_OUTPUT that were written, or will be soon */

@@ -1,13 +1,10 @@
 """A rank that lives goes on in a new process of another node, beside that node's own ranks; nobody says that anything
 has failed. Nothing public asks for it: the agent is told over its console, as keelctl would be."""
-import array
-import fcntl
 import json
 import os
 import socket
 import struct
 import sys
-import termios
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 from keeltest import Job, main, wait_for
@@ -26,12 +23,6 @@ def move(job, node, rank, to):
 def begun(job, rank):
     """Nodes on which the rank has begun, in order."""
     return [line.split()[-1] for line in job.stdout().splitlines() if line.startswith("rank %d begins" % rank)]
-
-
-def stdin_is_empty(job):
-    count = array.array("i", [0])
-    fcntl.ioctl(job.process.stdin, termios.FIONREAD, count)
-    return count[0] == 0
 
 
 def wait_until_it_counts(job, ranks):
@@ -122,26 +113,6 @@ def test_a_rank_goes_to_a_spare_and_back():
             wait_begun(job, 1, n + 2)
         assert begun(job, 1) == ["1", "2", "1"], job.stdout()
         expect_no_failure(job, 2)
-
-
-def test_standard_input_that_a_next_process_does_not_get_is_said():
-    line = "keelrun: rank 0 has begun again, without standard input: %d bytes of it went to its first process, and " \
-           "nothing goes to this one\n"
-    for before in b"", b"1\n2\n3\n":
-        with Job(["-n", "3", "--nodes", "3", "--on-failure", "substitute", MOVED, "200", "barriers"],
-                 env={"KEEL_LEAVE_MS": "60000"}) as job:
-            wait_until_it_counts(job, 3)
-            job.process.stdin.write(before)
-            job.process.stdin.flush()
-            if before:
-                wait_for(lambda j=job: stdin_is_empty(j), "keelrun to read it")
-            move(job, 0, 0, 2)
-            wait_begun(job, 0, 2)
-            if not before:
-                assert job.stderr() == "", job.stderr()
-                job.process.stdin.write(b"more\n")
-                job.process.stdin.flush()
-            assert job.wait() == 0 and job.stderr() == line % len(before), job.stderr()
 
 
 main(globals())

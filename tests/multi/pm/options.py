@@ -732,6 +732,15 @@ def test_keelrun_quiet_leaves_out_the_lines():
 
 # ---- keelrun: output and time
 
+def test_keelrun_stdin_keep_is_how_much_rank_0_reads_again():
+    program = ["sh", "-c", "read word; echo $KEEL_RANK $word", "x"]
+    for given in "-1", "1073741825", "x":
+        code, out, err = run(["-n", "1", "--stdin-keep", given, *program], stdin=b"word\n")
+        assert code == 2 and out == "" and "--stdin-keep" in err, (given, code, err)
+    for given in "0", "1073741824":  # what it does: tests/fault/stdin.py
+        assert run(["-n", "1", "--stdin-keep", given, *program], stdin=b"word\n") == (0, "0 word\n", "")
+
+
 def test_keelrun_label_begins_lines_with_the_rank():
     code, out, err = run(["-n", "2", "--label", "sh", "-c", "echo a; echo b >&2; printf c"])
     assert code == 0 and sorted(out.splitlines()) == ["[0] a", "[0] c", "[1] a", "[1] c"], out
