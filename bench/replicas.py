@@ -28,8 +28,7 @@ def programs(build):
     npb, ga = [os.path.join(apps, "npb/keel-npb"), *one], os.path.join(apps, "ga")
     listed = {"ep": [*npb, "ep"], "cg": [*npb, "cg", "--class", "W"], "mg": [*npb, "mg", "--class", "W"],
               "ft": [*npb, "ft", "--class", "W"], "is": [*npb, "is", "--class", "A"], "lu": [*npb, "lu"],
-              "stencil": [os.path.join(apps, "stencil/keel-stencil"), *one, "5p", "--cells", "512x512", "--sweeps",
-                          "1500"],
+              "stencil": [os.path.join(apps, "stencil/keel-stencil"), *one, "5p", "--cells", "512x512", "-s", "400"],
               "hpccg": [os.path.join(apps, "hpccg/keel-hpccg"), "64", "64", "48"],
               "scf": [os.path.join(apps, "scf/keel-scf"), *one, "methane.xyz", "--basis", "6-31gs"],
               "ga-fock": [os.path.join(ga, "ga-fock")], "ga-ladder": [os.path.join(ga, "ga-ladder")]}
