@@ -17,6 +17,7 @@ BEYOND = {
     "replica.details_known": "programs of the simulation have no replicas",
     "replica.lock_drawn": "programs of the simulation have no replicas",
     "replica.meeting": "programs of the simulation have no replicas",
+    "replica.mending": "programs of the simulation have no replicas",
     "replica.said": "programs of the simulation have no replicas",
     "replica.task_drawn": "programs of the simulation have no replicas",
     "save.finishing": "programs of the simulation save nothing",

@@ -5,6 +5,7 @@ import re
 import signal
 import sys
 import tempfile
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../lib"))
 import keeltest
@@ -134,6 +135,30 @@ def test_a_segment_has_one_copy():
     for copies, has in ("one", "0"), ("all", "1"):
         code, _, err = job("--replica-copies", copies, env={"KEEL_TEST_COPIES": has})
         assert (code, err) == (0, ""), (copies, code, err)
+
+
+def test_who_stands_still_when_another_set_has_found_something_hears_of_it():
+    """Both replicas of rank 0 know that the memory of one set is wrong, and stand still. That of this set goes on
+    first: its program will see it, too, and end."""
+    for check in LOOKING:
+        with tempfile.TemporaryDirectory() as folder:
+            env = {"KEEL_TEST_TARGET": f"0 1 {folder}/claim",
+                   "KEEL_FAULT": "replica.mending:1:stop:rank=0,replica.mending:1:stop:rank=2"}
+            looking = ["--replica-files", "all", "--check", check, "--on-mismatch", "report"]
+            with keeltest.Job([*FAR, "-n", "2", "--replicas", "2", *looking, *nodes(2), PROGRAM], env=env) as still:
+                pids = [still.wait_ranks(4)["nodes"][k]["ranks"][0]["pid"] for k in range(4)]
+                for pid in pids[::2]:
+                    keeltest.wait_for(lambda: keeltest.state_of(pid) == "T", "rank 0 to stand still")
+                with open(f"{folder}/claim", encoding="ascii") as f:
+                    wrong = pids.index(int(f.read())) // 2
+                os.kill(pids[2 * wrong], signal.SIGCONT)
+                end = time.monotonic() + 1  # in which the set would end, if it did not wait for the other one
+                while "is retired" not in still.stderr() and time.monotonic() < end:
+                    time.sleep(0.01)
+                os.kill(pids[2 - 2 * wrong], signal.SIGCONT)
+                assert still.wait() == 0, still.stderr()
+                said = LANDS[1] + rf", lies there otherwise in set {wrong}\n"
+                assert re.search(said, still.stderr()), (check, still.stderr())
 
 
 def cost(check, replicas):

@@ -109,14 +109,33 @@ bool replica_hear(int set, uint32_t tag, void *data, size_t len, keel_status *st
     return went(set, met, status);
 }
 
-bool replica_hear_answer(int set, void *data, size_t len)
+/* Whatever it sends before its next exchange. */
+static bool hear_before_sum(int set, uint32_t tag, void *data, size_t len, keel_status *status)
 {
     int from = replica_native(&replica.client->replicas, replica.rank, set);
-    keel_status met, status = KEEL_OK;
-    while ((met = mail_receive_replica(replica.client, from, REPLICA_ANSWER, REPLICA_SUM, data, len, NULL)) ==
-           KEEL_ERR_NOMEM)
+    keel_status met;
+    while ((met = mail_receive_replica(replica.client, from, tag, REPLICA_SUM, data, len, NULL)) == KEEL_ERR_NOMEM)
         replica.client->env.sleep(replica.client->env.user, 1);
-    return met != KEEL_IN_PROGRESS && went(set, met, &status);
+    return met != KEEL_IN_PROGRESS && went(set, met, status);
+}
+
+bool replica_hear_answer(int set, void *data, size_t len)
+{
+    keel_status status = KEEL_OK;
+    return hear_before_sum(set, REPLICA_ANSWER, data, len, &status);
+}
+
+bool replica_has_read(int set, keel_status *status)
+{
+    return replica_send(set, REPLICA_READ, &replica.exchanges, sizeof replica.exchanges, status);
+}
+
+void replica_await_reader(int set, keel_status *status)
+{
+    uint64_t read = 0;
+    while (*status == KEEL_OK && !replica.gone[set] && read < replica.exchanges &&
+           hear_before_sum(set, REPLICA_READ, &read, sizeof read, status))
+        ;
 }
 
 /* ---- operations ---- */

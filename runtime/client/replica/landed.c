@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/base/fault.h"
 #include "runtime/base/log.h"
 #include "runtime/client/client.h"
 #include "runtime/client/op/inspect.h"
@@ -343,6 +344,9 @@ static keel_status repair(const size_t *wrong, const bool *there)
     for (int s = 0; s < replica.sets && status == KEEL_OK; s++)
         if (s != replica.set && there[s] && !replica.gone[s])
             (void)replica_send(s, REPLICA_MEND, &said, sizeof said, &status);
+    for (int s = 0; s < replica.sets; s++)
+        if (s != replica.set && there[s])
+            replica_await_reader(s, &status);
     if (said.ends)
         replica_stop(said.text);
     replica_tell_people(replica.set, said.text);
@@ -359,7 +363,8 @@ static keel_status help(int set)
             continue;
         if (said.ranges == 0) {
             replica_tell_people(set, said.text);
-            return KEEL_OK;
+            (void)replica_has_read(set, &status);
+            return status;
         }
         keel_status gave = give(set, said.ranges, &status);
         if (gave != KEEL_OK)
@@ -371,6 +376,7 @@ static keel_status help(int set)
 keel_status replica_mend_memory(const size_t *wrong, const bool *there)
 {
     keel_status status = KEEL_OK;
+    FAULT_POINT("replica.mending");
     for (int s = 0; s < replica.sets && status == KEEL_OK; s++)
         if (there[s] && wrong[s])
             status = s == replica.set ? repair(wrong, there) : help(s);

@@ -106,6 +106,11 @@ bool replica_send(int set, uint32_t tag, const void *data, size_t len, keel_stat
 bool replica_hear(int set, uint32_t tag, void *data, size_t len, keel_status *status);
 /* An answer; false also if that one compares where this one waits for an answer: they have parted. */
 bool replica_hear_answer(int set, void *data, size_t len);
+/* What a process has sent that ends now may be lost to one that stands still. So a replica that tells others of a
+ * difference for which its set may end waits until they have said that they have read it.
+ * blocks   until that one has said so, has ended, or has come to its next exchange, as it had to read nothing. */
+bool replica_has_read(int set, keel_status *status);
+void replica_await_reader(int set, keel_status *status);
 const char *replica_call_name(enum replica_call call);
 
 enum replica_tag {
