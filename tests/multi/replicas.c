@@ -397,10 +397,10 @@ static void test_cost(const char *folder)
     static uint8_t bytes[COST_BYTES];
     char file[300];
     double best = 1e9;
+    size_t messages = SIZE_MAX, all = SIZE_MAX; /* the least: who waits for long, as its peer gets no processor, asks */
     for (int i = 0; i < ROUNDS; i++) {
         struct timespec begin, end;
-        if (i == ROUNDS / 2)
-            went_messages = went_bytes = 0;
+        went_messages = went_bytes = 0;
         clock_gettime(CLOCK_MONOTONIC, &begin);
         bytes[i] = (uint8_t)i;
         if (rank == 0)
@@ -409,15 +409,15 @@ static void test_cost(const char *folder)
         clock_gettime(CLOCK_MONOTONIC, &end);
         double us = (double)(end.tv_sec - begin.tv_sec) * 1e6 + (double)(end.tv_nsec - begin.tv_nsec) / 1e3;
         best = us < best ? us : best;
+        messages = i > 0 && went_messages < messages ? went_messages : messages;
+        all = i > 0 && went_bytes < all ? went_bytes : all;
     }
-    size_t messages = went_messages, all = went_bytes;
     OK(keel_barrier());
     if (rank != 0)
         return;
     snprintf(file, sizeof file, "%s/cost-%d", folder, (int)getpid());
     FILE *f = fopen(file, "w");
-    CHECK(f && fprintf(f, "%g %g %g\n", (double)messages / (ROUNDS / 2.0), (double)all / (ROUNDS / 2.0), best) > 0 &&
-          fclose(f) == 0);
+    CHECK(f && fprintf(f, "%zu %zu %g\n", messages, all, best) > 0 && fclose(f) == 0);
 }
 
 int main(void)
