@@ -2,10 +2,10 @@
  *   start.c    start, end, errors, where processes are
  *   memory.c   allocation; from (process, address) to (segment, offset)
  *   memget.c   memory that one process makes alone
- *   data.c     put, get, accumulate, atomics, in every shape
+ *   data.c     put, get, accumulate, strided and of values; atomics. data_vector.c: of vectors
  *   handle.c   non-blocking operations, fences
  *   group.c    groups
- *   message.c  collectives and messages
+ *   message.c  messages, barriers, broadcasts; message_reduce.c: reductions
  *   mutex.c    mutexes
  *   loss.c     processes that die
  *   waits.c    waits in MPI for the dead; mpi.c: MPI's calls, which tell of them */
@@ -56,6 +56,8 @@ size_t armci_distinct(keel_piece *piece, size_t n);
 /* A handle for the library's call: NULL for an implicit operation. */
 keel_handle *armci_handle(armci_hdl_t *handle);
 
+/* The members of a scope, for the library's call; NULL: this process is none. */
+keel_group *armci_scope_group(int scope, const char *call);
 /* The members of a group, NULL: the default group. Ends the job, with the call's name, if there are none. */
 keel_group *armci_group(const ARMCI_Group *group, const char *call);
 /* keel_group_create of a group whose calls wait for who is stopped, as ARMCI's all do. */

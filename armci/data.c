@@ -1,25 +1,11 @@
 /* Put, get, accumulate and atomics, in every shape. Each call finds the part that its remote address is in and hands
  * Keel a descriptor. Memory of the caller's own that is no segment's is copied here. */
 #include <limits.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "armci/armci_int.h"
+#include "armci/data_int.h"
 
-enum what { PUT, GET, ACC };
-
-/* One call. */
-struct call {
-    const char *name;
-    enum what what;
-    int proc;
-    keel_type type; /* ACC */
-    const void *scale;
-    bool blocks;
-    armci_hdl_t *handle; /* NULL: implicit */
-};
-
-static keel_type type_of(const struct call *q, int datatype)
+keel_type armci_call_type(const struct armci_call *q, int datatype)
 {
     static const keel_type types[] = {
         [ARMCI_ACC_INT] = KEEL_INT32,  [ARMCI_ACC_LNG] = KEEL_INT64,         [ARMCI_ACC_FLT] = KEEL_FLOAT,
@@ -32,14 +18,14 @@ static keel_type type_of(const struct call *q, int datatype)
 
 /* ---- strided, of which contiguous is the case without levels ---- */
 
-static void check_call(const struct call *q)
+void armci_call_check(const struct armci_call *q)
 {
     armci_running(q->name);
     if (q->proc < 0 || q->proc >= keel_size())
         armci_end(q->name, q->proc, "no such process");
 }
 
-static void describe(const struct call *q, keel_strided *d, const int *global, const int *local, const int *count,
+static void describe(const struct armci_call *q, keel_strided *d, const int *global, const int *local, const int *count,
                      int levels)
 {
     if (levels < 0 || levels > KEEL_STRIDE_LEVELS_MAX)
@@ -69,7 +55,7 @@ static void copy_here(const keel_strided *d, int level, char *to, const size_t *
                   from_stride);
 }
 
-static void strided_here(const struct call *q, const keel_strided *d, void *remote, void *local)
+static void strided_here(const struct armci_call *q, const keel_strided *d, void *remote, void *local)
 {
     if (q->proc != keel_rank() || q->what == ACC || !remote)
         armci_end(q->name, q->proc, "the remote address is in no memory of that process");
@@ -79,7 +65,8 @@ static void strided_here(const struct call *q, const keel_strided *d, void *remo
         copy_here(d, d->levels, local, d->local_stride, remote, d->global_stride);
 }
 
-static keel_status strided_start(const struct call *q, keel_segment *s, size_t at, void *local, const keel_strided *d)
+static keel_status strided_start(const struct armci_call *q, keel_segment *s, size_t at, void *local,
+                                 const keel_strided *d)
 {
     if (q->blocks) {
         if (q->what == PUT)
@@ -104,17 +91,17 @@ static bool is_empty(const keel_strided *d)
     return false;
 }
 
-static int strided(const struct call *q, void *remote, const int *remote_stride, void *local, const int *local_stride,
-                   const int *count, int levels)
+static int strided(const struct armci_call *q, void *remote, const int *remote_stride, void *local,
+                   const int *local_stride, const int *count, int levels)
 {
     keel_strided d;
     keel_segment *s;
     size_t at;
-    check_call(q);
+    armci_call_check(q);
     describe(q, &d, remote_stride, local_stride, count, levels);
     if (is_empty(&d))
         return 0;
-    struct call found = *q;
+    struct armci_call found = *q;
     if (armci_find(&found.proc, remote, &s, &at))
         armci_check(strided_start(&found, s, at, local, &d), q->name, q->proc);
     else
@@ -122,47 +109,47 @@ static int strided(const struct call *q, void *remote, const int *remote_stride,
     return 0;
 }
 
-static int contiguous(const struct call *q, void *remote, void *local, int bytes)
+int armci_call_contiguous(const struct armci_call *q, void *remote, void *local, int bytes)
 {
     return strided(q, remote, NULL, local, NULL, &bytes, 0);
 }
 
 ARMCI_EXPORT int ARMCI_Put(void *src, void *dst, int bytes, int proc)
 {
-    const struct call q = {.name = "ARMCI_Put", .what = PUT, .proc = proc, .blocks = true};
-    return contiguous(&q, dst, src, bytes);
+    const struct armci_call q = {.name = "ARMCI_Put", .what = PUT, .proc = proc, .blocks = true};
+    return armci_call_contiguous(&q, dst, src, bytes);
 }
 
 ARMCI_EXPORT int ARMCI_Get(void *src, void *dst, int bytes, int proc)
 {
-    const struct call q = {.name = "ARMCI_Get", .what = GET, .proc = proc, .blocks = true};
-    return contiguous(&q, src, dst, bytes);
+    const struct armci_call q = {.name = "ARMCI_Get", .what = GET, .proc = proc, .blocks = true};
+    return armci_call_contiguous(&q, src, dst, bytes);
 }
 
 ARMCI_EXPORT int ARMCI_Acc(int datatype, void *scale, void *src, void *dst, int bytes, int proc)
 {
-    struct call q = {.name = "ARMCI_Acc", .what = ACC, .proc = proc, .scale = scale, .blocks = true};
-    q.type = type_of(&q, datatype);
-    return contiguous(&q, dst, src, bytes);
+    struct armci_call q = {.name = "ARMCI_Acc", .what = ACC, .proc = proc, .scale = scale, .blocks = true};
+    q.type = armci_call_type(&q, datatype);
+    return armci_call_contiguous(&q, dst, src, bytes);
 }
 
 ARMCI_EXPORT int ARMCI_NbPut(void *src, void *dst, int bytes, int proc, armci_hdl_t *handle)
 {
-    const struct call q = {.name = "ARMCI_NbPut", .what = PUT, .proc = proc, .handle = handle};
-    return contiguous(&q, dst, src, bytes);
+    const struct armci_call q = {.name = "ARMCI_NbPut", .what = PUT, .proc = proc, .handle = handle};
+    return armci_call_contiguous(&q, dst, src, bytes);
 }
 
 ARMCI_EXPORT int ARMCI_NbGet(void *src, void *dst, int bytes, int proc, armci_hdl_t *handle)
 {
-    const struct call q = {.name = "ARMCI_NbGet", .what = GET, .proc = proc, .handle = handle};
-    return contiguous(&q, src, dst, bytes);
+    const struct armci_call q = {.name = "ARMCI_NbGet", .what = GET, .proc = proc, .handle = handle};
+    return armci_call_contiguous(&q, src, dst, bytes);
 }
 
 ARMCI_EXPORT int ARMCI_NbAcc(int datatype, void *scale, void *src, void *dst, int bytes, int proc, armci_hdl_t *handle)
 {
-    struct call q = {.name = "ARMCI_NbAcc", .what = ACC, .proc = proc, .scale = scale, .handle = handle};
-    q.type = type_of(&q, datatype);
-    return contiguous(&q, dst, src, bytes);
+    struct armci_call q = {.name = "ARMCI_NbAcc", .what = ACC, .proc = proc, .scale = scale, .handle = handle};
+    q.type = armci_call_type(&q, datatype);
+    return armci_call_contiguous(&q, dst, src, bytes);
 }
 
 ARMCI_EXPORT void ARMCI_Copy(void *src, void *dst, int bytes)
@@ -175,64 +162,64 @@ ARMCI_EXPORT void ARMCI_Copy(void *src, void *dst, int bytes)
 
 ARMCI_EXPORT int ARMCI_PutS(void *src, int *src_stride, void *dst, int *dst_stride, int *count, int levels, int proc)
 {
-    const struct call q = {.name = "ARMCI_PutS", .what = PUT, .proc = proc, .blocks = true};
+    const struct armci_call q = {.name = "ARMCI_PutS", .what = PUT, .proc = proc, .blocks = true};
     return strided(&q, dst, dst_stride, src, src_stride, count, levels);
 }
 
 ARMCI_EXPORT int ARMCI_GetS(void *src, int *src_stride, void *dst, int *dst_stride, int *count, int levels, int proc)
 {
-    const struct call q = {.name = "ARMCI_GetS", .what = GET, .proc = proc, .blocks = true};
+    const struct armci_call q = {.name = "ARMCI_GetS", .what = GET, .proc = proc, .blocks = true};
     return strided(&q, src, src_stride, dst, dst_stride, count, levels);
 }
 
 ARMCI_EXPORT int ARMCI_AccS(int datatype, void *scale, void *src, int *src_stride, void *dst, int *dst_stride,
                             int *count, int levels, int proc)
 {
-    struct call q = {.name = "ARMCI_AccS", .what = ACC, .proc = proc, .scale = scale, .blocks = true};
-    q.type = type_of(&q, datatype);
+    struct armci_call q = {.name = "ARMCI_AccS", .what = ACC, .proc = proc, .scale = scale, .blocks = true};
+    q.type = armci_call_type(&q, datatype);
     return strided(&q, dst, dst_stride, src, src_stride, count, levels);
 }
 
 ARMCI_EXPORT int ARMCI_NbPutS(void *src, int *src_stride, void *dst, int *dst_stride, int *count, int levels, int proc,
                               armci_hdl_t *handle)
 {
-    const struct call q = {.name = "ARMCI_NbPutS", .what = PUT, .proc = proc, .handle = handle};
+    const struct armci_call q = {.name = "ARMCI_NbPutS", .what = PUT, .proc = proc, .handle = handle};
     return strided(&q, dst, dst_stride, src, src_stride, count, levels);
 }
 
 ARMCI_EXPORT int ARMCI_NbGetS(void *src, int *src_stride, void *dst, int *dst_stride, int *count, int levels, int proc,
                               armci_hdl_t *handle)
 {
-    const struct call q = {.name = "ARMCI_NbGetS", .what = GET, .proc = proc, .handle = handle};
+    const struct armci_call q = {.name = "ARMCI_NbGetS", .what = GET, .proc = proc, .handle = handle};
     return strided(&q, src, src_stride, dst, dst_stride, count, levels);
 }
 
 ARMCI_EXPORT int ARMCI_NbAccS(int datatype, void *scale, void *src, int *src_stride, void *dst, int *dst_stride,
                               int *count, int levels, int proc, armci_hdl_t *handle)
 {
-    struct call q = {.name = "ARMCI_NbAccS", .what = ACC, .proc = proc, .scale = scale, .handle = handle};
-    q.type = type_of(&q, datatype);
+    struct armci_call q = {.name = "ARMCI_NbAccS", .what = ACC, .proc = proc, .scale = scale, .handle = handle};
+    q.type = armci_call_type(&q, datatype);
     return strided(&q, dst, dst_stride, src, src_stride, count, levels);
 }
 
 /* Who sees the flag sees the bytes. */
-static int flag_put(const struct call *q, int *flag, int value)
+static int flag_put(const struct armci_call *q, int *flag, int value)
 {
-    return contiguous(q, flag, &value, (int)sizeof value);
+    return armci_call_contiguous(q, flag, &value, (int)sizeof value);
 }
 
 ARMCI_EXPORT int ARMCI_PutS_flag(void *src, int *src_stride, void *dst, int *dst_stride, int *count, int levels,
                                  int *flag, int value, int proc)
 {
-    const struct call q = {.name = "ARMCI_PutS_flag", .what = PUT, .proc = proc, .blocks = true};
+    const struct armci_call q = {.name = "ARMCI_PutS_flag", .what = PUT, .proc = proc, .blocks = true};
     (void)strided(&q, dst, dst_stride, src, src_stride, count, levels);
     return flag_put(&q, flag, value);
 }
 
 ARMCI_EXPORT int ARMCI_Put_flag(void *src, void *dst, int bytes, int *flag, int value, int proc)
 {
-    const struct call q = {.name = "ARMCI_Put_flag", .what = PUT, .proc = proc, .blocks = true};
-    (void)contiguous(&q, dst, src, bytes);
+    const struct armci_call q = {.name = "ARMCI_Put_flag", .what = PUT, .proc = proc, .blocks = true};
+    (void)armci_call_contiguous(&q, dst, src, bytes);
     return flag_put(&q, flag, value);
 }
 
@@ -268,184 +255,18 @@ ARMCI_EXPORT void armci_read_strided(void *ptr, int levels, int *stride, int *co
     pack(ptr, levels, stride, count, &buf, false);
 }
 
-/* ---- vector ---- */
-
-/* Pieces one by one: those of several segments, of memory that is no segment's, and those that overlap, of which the
- * last wins: so puts wait for each other. */
-static void pieces_apart(const struct call *call, const armci_giov_t *v)
-{
-    struct call one = *call, *q = &one;
-    one.blocks = one.blocks || one.what == PUT;
-    for (int i = 0; i < v->ptr_array_len; i++) {
-        bool get = q->what == GET;
-        (void)contiguous(q, get ? v->src_ptr_array[i] : v->dst_ptr_array[i],
-                         get ? v->dst_ptr_array[i] : v->src_ptr_array[i], v->bytes);
-    }
-}
-
-static keel_status pieces_start(const struct call *q, keel_segment *s, const keel_piece *piece, size_t n)
-{
-    if (q->blocks) {
-        if (q->what == PUT)
-            return keel_put_vector(s, q->proc, piece, n);
-        if (q->what == GET)
-            return keel_get_vector(s, q->proc, piece, n);
-        return keel_acc_vector(s, q->proc, q->type, q->scale, piece, n);
-    }
-    keel_handle *handle = armci_handle(q->handle);
-    if (q->what == PUT)
-        return keel_put_vector_nb(s, q->proc, piece, n, handle);
-    if (q->what == GET)
-        return keel_get_vector_nb(s, q->proc, piece, n, handle);
-    return keel_acc_vector_nb(s, q->proc, q->type, q->scale, piece, n, handle);
-}
-
-static void check_vectors(const struct call *q, const armci_giov_t *iov, int n)
-{
-    check_call(q);
-    if (n < 0 || (n && !iov))
-        armci_end(q->name, q->proc, "a negative number of vectors, or none where there are some");
-}
-
-static void one_vector(const struct call *q, const armci_giov_t *v)
-{
-    if (v->bytes < 0 || v->ptr_array_len < 0)
-        armci_end(q->name, q->proc, "a negative length");
-    if (v->ptr_array_len && (!v->src_ptr_array || !v->dst_ptr_array))
-        armci_end(q->name, q->proc, "no addresses");
-    size_t n = (size_t)v->ptr_array_len;
-    keel_piece *piece = malloc(n * sizeof *piece + 1);
-    keel_segment *s = NULL, *other;
-    struct call found = *q;
-    bool together = piece;
-    for (size_t i = 0; i < n && together; i++) {
-        bool get = q->what == GET;
-        piece[i].len = (size_t)v->bytes;
-        piece[i].local = get ? v->dst_ptr_array[i] : v->src_ptr_array[i];
-        found.proc = q->proc;
-        together = armci_find(&found.proc, get ? v->src_ptr_array[i] : v->dst_ptr_array[i], &other, &piece[i].offset) &&
-                   (!s || s == other);
-        s = other;
-    }
-    keel_status status = together && n ? pieces_start(&found, s, piece, n) : KEEL_ERR_ARG;
-    if (status == KEEL_ERR_ARG && together && n && q->what == PUT)
-        status = pieces_start(&found, s, piece, armci_distinct(piece, n));
-    if (status == KEEL_ERR_ARG)
-        pieces_apart(q, v);
-    else
-        armci_check(status, q->name, q->proc);
-    free(piece);
-}
-
-static int vectors(const struct call *q, const armci_giov_t *iov, int n)
-{
-    check_vectors(q, iov, n);
-    for (int i = 0; i < n; i++)
-        one_vector(q, &iov[i]);
-    return 0;
-}
-
-ARMCI_EXPORT int ARMCI_PutV(armci_giov_t *iov, int n, int proc)
-{
-    const struct call q = {.name = "ARMCI_PutV", .what = PUT, .proc = proc, .blocks = true};
-    return vectors(&q, iov, n);
-}
-
-ARMCI_EXPORT int ARMCI_GetV(armci_giov_t *iov, int n, int proc)
-{
-    const struct call q = {.name = "ARMCI_GetV", .what = GET, .proc = proc, .blocks = true};
-    return vectors(&q, iov, n);
-}
-
-ARMCI_EXPORT int ARMCI_AccV(int datatype, void *scale, armci_giov_t *iov, int n, int proc)
-{
-    struct call q = {.name = "ARMCI_AccV", .what = ACC, .proc = proc, .scale = scale, .blocks = true};
-    q.type = type_of(&q, datatype);
-    return vectors(&q, iov, n);
-}
-
-struct extent {
-    uintptr_t from, until;
-};
-
-static int by_from(const void *a, const void *b)
-{
-    const struct extent *x = a, *y = b;
-    return x->from < y->from ? -1 : x->from > y->from;
-}
-
-/* Do pieces of different vectors perhaps go to the same place? */
-static bool may_overlap(const armci_giov_t *iov, int n)
-{
-    struct extent *e = n > 1 ? malloc((size_t)n * sizeof *e) : NULL;
-    int used = 0;
-    bool overlap = n > 1 && !e;
-    for (int i = 0; e && i < n; i++) {
-        struct extent one = {UINTPTR_MAX, 0};
-        for (int k = 0; iov[i].dst_ptr_array && iov[i].bytes > 0 && k < iov[i].ptr_array_len; k++) {
-            uintptr_t at = (uintptr_t)iov[i].dst_ptr_array[k], end = at + (uintptr_t)iov[i].bytes;
-            one.from = at < one.from ? at : one.from;
-            one.until = end > one.until ? end : one.until;
-        }
-        if (one.until)
-            e[used++] = one;
-    }
-    if (e)
-        qsort(e, (size_t)used, sizeof *e, by_from);
-    for (int i = 1; i < used && !overlap; i++)
-        overlap = e[i].from < e[i - 1].until;
-    free(e);
-    return overlap;
-}
-
-/* Several vectors of one call complete with one handle: it is an aggregate while they are started. */
-static int vectors_nb(struct call *q, const armci_giov_t *iov, int n, armci_hdl_t *handle)
-{
-    int aggregate = handle ? handle->aggregate : 0;
-    check_vectors(q, iov, n);
-    q->handle = handle;
-    q->blocks = q->what == PUT && may_overlap(iov, n); /* one after the other: the last one stays */
-    for (int i = 0; i < n; i++) {
-        one_vector(q, &iov[i]);
-        if (handle)
-            handle->aggregate = 1;
-    }
-    if (handle)
-        handle->aggregate = aggregate;
-    return 0;
-}
-
-ARMCI_EXPORT int ARMCI_NbPutV(armci_giov_t *iov, int n, int proc, armci_hdl_t *handle)
-{
-    struct call q = {.name = "ARMCI_NbPutV", .what = PUT, .proc = proc};
-    return vectors_nb(&q, iov, n, handle);
-}
-
-ARMCI_EXPORT int ARMCI_NbGetV(armci_giov_t *iov, int n, int proc, armci_hdl_t *handle)
-{
-    struct call q = {.name = "ARMCI_NbGetV", .what = GET, .proc = proc};
-    return vectors_nb(&q, iov, n, handle);
-}
-
-ARMCI_EXPORT int ARMCI_NbAccV(int datatype, void *scale, armci_giov_t *iov, int n, int proc, armci_hdl_t *handle)
-{
-    struct call q = {.name = "ARMCI_NbAccV", .what = ACC, .proc = proc, .scale = scale};
-    q.type = type_of(&q, datatype);
-    return vectors_nb(&q, iov, n, handle);
-}
-
 /* ---- values: the caller's is gone when the call returns, so these are complete then ---- */
 
 static int value_put(const char *call, void *value, size_t bytes, void *dst, int proc)
 {
-    const struct call q = {.name = call, .what = PUT, .proc = proc, .blocks = true};
-    return contiguous(&q, dst, value, (int)bytes);
+    const struct armci_call q = {.name = call, .what = PUT, .proc = proc, .blocks = true};
+    return armci_call_contiguous(&q, dst, value, (int)bytes);
 }
 
 static void value_get(const char *call, void *src, void *value, size_t bytes, int proc)
 {
-    const struct call q = {.name = call, .what = GET, .proc = proc, .blocks = true};
-    (void)contiguous(&q, src, value, (int)bytes);
+    const struct armci_call q = {.name = call, .what = GET, .proc = proc, .blocks = true};
+    (void)armci_call_contiguous(&q, src, value, (int)bytes);
 }
 
 /* NOLINTBEGIN(bugprone-macro-parentheses) */
