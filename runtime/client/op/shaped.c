@@ -8,7 +8,7 @@
 #include "runtime/client/op/handle.h"
 #include "runtime/client/op/near.h"
 #include "runtime/client/op/packed.h"
-#include "runtime/client/op/rma.h"
+#include "runtime/client/op/rma_int.h"
 #include "runtime/client/op/shaped.h"
 #include "runtime/client/op/task.h"
 #include "runtime/client/progress.h"
@@ -368,11 +368,6 @@ static keel_status call_run(const struct call *q, struct source *source)
 
 /* ---- what can be wrong ---- */
 
-static keel_status bad_call(const struct client *c)
-{
-    return c->ready ? KEEL_ERR_ARG : KEEL_ERR_STATE;
-}
-
 static bool bad_type(const struct call *q)
 {
     return q->kind == OP_ACC && !arith_can_add(q->type);
@@ -382,16 +377,16 @@ static keel_status strided(const struct call *q, size_t offset, const void *loca
 {
     struct shape shape;
     if (bad_type(q) || !d || !shape_init(&shape, d->levels, d->count, d->global_stride, d->local_stride))
-        return bad_call(q->c);
+        return rma_bad_call(q->c);
     if (!is_step(q) || shape.run % arith_size(q->type)) /* an element may be in several pieces, if they have no gaps */
         shape_join(&shape);
     if (near_bad_range(q->c, q->s, q->rank, offset, (size_t)shape.extent[SHAPE_GLOBAL]) || (!local && shape.run) ||
         (uintptr_t)local > UINTPTR_MAX - shape.extent[SHAPE_LOCAL] ||
         !shape_is_apart(&shape, q->kind == OP_GET ? SHAPE_LOCAL : SHAPE_GLOBAL))
-        return bad_call(q->c);
+        return rma_bad_call(q->c);
     if (q->kind == OP_ACC && (shape.run % arith_size(q->type) || offset % arith_align(q->type) ||
                               !shape_is_aligned(&shape, SHAPE_GLOBAL, arith_align(q->type))))
-        return bad_call(q->c);
+        return rma_bad_call(q->c);
     struct source source = {.run = shape.run, .offset = offset, .local = (char *)(uintptr_t)local};
     shape_walk_init(&source.walk, &shape);
     return call_run(q, &source);
@@ -423,7 +418,7 @@ static keel_status pieces_are_apart(const struct call *q, const keel_piece *piec
 static keel_status vector(const struct call *q, const keel_piece *piece, size_t n)
 {
     if (bad_type(q) || (!piece && n) || near_bad_range(q->c, q->s, q->rank, 0, 0))
-        return bad_call(q->c);
+        return rma_bad_call(q->c);
     for (size_t i = 0; i < n; i++)
         if (bad_piece(q, &piece[i]))
             return KEEL_ERR_ARG;
