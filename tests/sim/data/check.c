@@ -510,6 +510,8 @@ void model_check(struct world *w, const char *when)
 {
     struct model *m = w->model;
     struct parts_known parts = {0};
+    if (w->flipped)
+        return;
     m->checks++;
     for (struct region *g = m->regions; g && !w->failed; g = g->next)
         check_region(w, g, parts_again(w, &parts, g->segment, g->rank), when);

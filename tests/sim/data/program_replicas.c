@@ -34,14 +34,24 @@ static bool went(struct replica_program *q, keel_status status)
     p->over = p->over || atomic_load(&p->r->client.page->retired) >> q->set & 1;
     if (status == KEEL_OK || p->over)
         return !p->over;
-    if (!replicas_is_hit(p->w, q->set))
+    for (int g = 0; status == KEEL_ERR_DATA_LOST && g < p->w->setup.nodes * CLASSES; g++)
+        p->w->hopeless = p->w->hopeless || p->w->model->lost[g]; /* the runtime's own, with all nodes that had it */
+    if (!replicas_is_hit(p->w, q->set) && !p->w->hopeless)
         world_fail(p->w, "rank %d of set %d: %s says %s", q->rank, q->set, p->call, keel_status_name(status));
     p->over = true;
     return false;
 }
 
+/* What has an order has no time-out, however short the others' are. */
+static void begin_ordered(struct replica_program *q, const char *call)
+{
+    program_begin(&q->p, call);
+    client_of(q)->timeout_ns = q->p.w->setup.timeout_ns;
+}
+
 static bool ended(struct replica_program *q, keel_status status)
 {
+    client_of(q)->timeout_ns = 20 * SEC;
     program_ended(&q->p, status, false);
     return went(q, status);
 }
@@ -98,7 +108,7 @@ static void atomic(struct replica_program *q, int segment, int target)
     h.a = h.rmw == ARITH_CAS ? (int64_t)below(q, 4) : 1 + (int64_t)below(q, 3);
     h.b = (int64_t)below(q, 4);
     size_t at = history_call(all, &h);
-    program_begin(&q->p, "an atomic");
+    begin_ordered(q, "an atomic");
     keel_status status = run_atomic(q, &h, segment, native_of(q, target), replica_word_at(q->all, word));
     if (!ended(q, status))
         return;
@@ -114,7 +124,7 @@ static void half(struct replica_program *q, int segment, int target)
     size_t at = replica_word_at(q->all, REPLICA_HALVES) + 4 * below(q, 2);
     int32_t by = (int32_t)below(q, 1000), old = 0;
     keel_rmw_op op = operations[below(q, 3)].op;
-    program_begin(&q->p, "an atomic of 32 bits");
+    begin_ordered(q, "an atomic of 32 bits");
     if (ended(q, rma_rmw(client_of(q), q->seg[segment], native_of(q, target), at, KEEL_INT32, op, &by, NULL, &old)))
         replicas_found(q->p.w, q, old);
 }
@@ -134,7 +144,7 @@ static void add_doubles(struct replica_program *q, int segment, int target)
     for (size_t i = 0; i < n; i++)
         by[i] = rng_double(&q->rng) / 3 * (double)(UINT64_C(1) << below(q, 50));
     bool blocks = below(q, 2);
-    program_begin(&q->p, "an accumulate");
+    begin_ordered(q, "an accumulate");
     struct client *c = client_of(q);
     keel_status status =
         blocks ? rma_acc(c, q->seg[segment], native_of(q, target), at, KEEL_DOUBLE, &scale, by, n)
@@ -149,7 +159,7 @@ static void add_number(struct replica_program *q, int segment, int target)
 {
     int64_t by = 1 + (int64_t)below(q, 1000), scale = 1;
     size_t at = replica_word_at(q->all, REPLICA_NUMBER);
-    program_begin(&q->p, "an accumulate of a whole number");
+    begin_ordered(q, "an accumulate of a whole number");
     keel_status status = rma_acc(client_of(q), q->seg[segment], native_of(q, target), at, KEEL_INT64, &scale, &by, 1);
     if (ended(q, status))
         q->added[segment][target] += by;
@@ -182,7 +192,7 @@ static void put(struct replica_program *q, int segment, int target, bool blocks)
 static void send_signal(struct replica_program *q, int segment, int target)
 {
     int64_t by = 1 + (int64_t)below(q, 9);
-    program_begin(&q->p, "keel_signal");
+    begin_ordered(q, "keel_signal");
     keel_status status =
         signal_send(client_of(q), q->seg[segment], native_of(q, target), replica_word_at(q->all, REPLICA_BELL), by);
     if (ended(q, status))
@@ -244,7 +254,7 @@ static void chain(struct replica_program *q)
 {
     size_t at = replica_word_at(q->all, REPLICA_CHAIN);
     int64_t got = 0;
-    program_begin(&q->p, "keel_signal to the next rank");
+    begin_ordered(q, "keel_signal to the next rank");
     keel_status status = signal_send(client_of(q), q->seg[0], native_of(q, (q->rank + 1) % q->all->map.ranks), at, 1);
     if (!ended(q, status))
         return;
@@ -317,7 +327,7 @@ void replicas_run(struct runner *r)
         .p = {.r = r, .w = w, .process = &r->process}, .all = w->replicas, .rank = me.rank, .set = me.set};
     rng_seed(&q->rng, w->setup.seed * 977 + (uint64_t)me.rank);
     r->program = &q->p;
-    r->client.timeout_ns = w->setup.timeout_ns;
+    r->client.timeout_ns = 20 * SEC;
     r->client.resumed = true;
     bool good = begin(q);
     for (int k = 0; k < w->model->stages && good && !w->failed; k++)

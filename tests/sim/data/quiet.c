@@ -26,7 +26,7 @@ static bool all_equal(const struct region *g, const struct check_parts *p)
 void model_check_restored(struct world *w, const struct node *n)
 {
     const struct model *m = w->model;
-    if (n->agent.view.epoch != m->view.epoch)
+    if (w->flipped || n->agent.view.epoch != m->view.epoch)
         return; /* others know of a later one */
     for (int i = 0; i < m->segments; i++) {
         const struct planned *s = &m->planned[i];

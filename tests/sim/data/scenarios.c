@@ -322,6 +322,16 @@ static void scrubs(struct setup *s, struct rng *rng)
     s->rounds = 3 + (int)rng_below(rng, 8);
 }
 
+/* Bits flip in copies at rest, when the rest has gone wrong; the scrubber mends them. */
+static void flips(struct setup *s, struct rng *rng)
+{
+    s->flips = true;
+    s->triple = rng_below(rng, 3) == 0;
+    s->scrubs = (int)rng_below(rng, 40);
+    s->timeout_ns = 20 * SEC;
+    s->rounds = 2 + (int)rng_below(rng, 6);
+}
+
 /* Writers die in the middle of puts, and nobody takes their places: whose part it is stores there afterwards. */
 static void heirs(struct setup *s, struct rng *rng)
 {
@@ -533,10 +543,12 @@ static void replicas(struct setup *s, struct rng *rng)
     s->spares = (int)rng_below(rng, 4);
     s->ranks = s->sets * ranks;
     s->policy = VIEW_DEGRADE;
-    s->timeout_ns = 20 * SEC;
-    s->rounds = 1 + (int)rng_below(rng, 4);
-    s->actions = 3 + (int)rng_below(rng, rng_below(rng, 3) ? 10 : 40);
-    s->disasters = (int)rng_below(rng, 4);
+    s->timeout_ns = rng_below(rng, 2) ? 20 * SEC : MS + rng_below(rng, 20 * MS); /* of what has an order: it has none */
+    s->rounds = 1 + (int)rng_below(rng, 6);
+    s->actions = 3 + (int)rng_below(rng, rng_below(rng, 2) ? 10 : 60);
+    if (rng_below(rng, 2))
+        s->kinds = 1 << DISASTER_BREAK | 1 << DISASTER_NODE_KILL | 1 << DISASTER_RANK_FREEZE;
+    s->disasters = (int)rng_below(rng, 10);
     for (int n = (int)rng_below(rng, 4); n > 0 && s->aims < AIMS_MAX; n--) {
         struct aim *a = &s->aim[s->aims++];
         *a = (struct aim){.node = -1, .rank = -1, .nth = 1 + (unsigned)rng_below(rng, rng_below(rng, 2) ? 6 : 60)};
@@ -673,6 +685,7 @@ const struct scenario scenario[] = {
      "ranks store plainly into their parts, and bring it to the other copies now and then; disasters as in any run",
      stores},
     {"scrubs", "the scrubber suspects what is being written; disasters as in any run", scrubs},
+    {"flips", "bits flip in copies at rest, and the scrubber mends them; disasters before", flips},
     {"heirs", "ranks store plainly where others die in the middle of puts", heirs},
     {"signals", "who signals to another rank, or waits for it, dies or freezes", signals},
     {"asleep", "answers stay where they are, though who owes them lives: they are asked for again", asleep},
@@ -753,7 +766,8 @@ void scenario_setup(const struct scenario *sc, uint64_t seed, struct setup *out)
     else
         place(&s);
     s.signals = s.signals || rng_below(&rng, 4) == 0;
-    s.stores = (s.stores || rng_below(&rng, 4) == 0) && s.timeout_ns >= SEC && !s.fail_at && !s.each && !s.keeps;
+    s.stores =
+        (s.stores || rng_below(&rng, 4) == 0) && s.timeout_ns >= SEC && !s.fail_at && !s.each && !s.keeps && !s.flips;
     s.signals = s.signals && !s.keeps;
     some_join(&s, seed);
     place_copies(&s, &rng);

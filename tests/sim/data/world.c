@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "runtime/base/fault.h"
+#include "tests/sim/data/flips.h"
 #include "tests/sim/data/model.h"
 #include "tests/sim/data/replicas.h"
 
@@ -82,8 +83,15 @@ static bool all_at_gate(const struct world *w, int gate)
 static void look_at_gate(struct world *w)
 {
     const char *why;
-    if (w->gates == w->model->gates || !all_at_gate(w, w->gates + 1) || !model_is_quiet(w, &why))
+    if (w->gates == w->model->gates || !all_at_gate(w, w->gates + 1))
         return;
+    if (!model_is_quiet(w, &why)) {
+        flips_not_quiet(w);
+        return;
+    }
+    if (!flips_are_over(w))
+        return;
+    w->flipped = false;
     model_check_quiet(w);
     replicas_check_quiet(w);
     if (w->gates + 1 == w->model->gates) {

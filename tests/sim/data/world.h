@@ -18,6 +18,7 @@ struct world;
 struct model;
 struct program;
 struct replicas;
+struct flips;
 
 /* What the agreement core, and the node's processes, tell the agent's data thread. */
 enum command_type {
@@ -180,6 +181,7 @@ struct setup {
     int disasters;                            /* random ones */
     int moves;                                /* of ranks that live to nodes that live */
     int scrubs;                               /* blocks that the scrubber suspects; 0: there is none */
+    bool flips;                               /* of bits in copies at rest, and the scrubber is on */
     int weighings;                            /* figures that agents say, and questions whether ranks should move */
     int sticks;                               /* answers that stay where they are, though who owes them lives */
     double yield;                             /* at a fault point */
@@ -224,7 +226,9 @@ struct world {
     int64_t next_handle;
     struct model *model;
     struct replicas *replicas; /* NULL: the program runs once */
-    bool healing;              /* no more disasters: progress is demanded */
+    struct flips *flips;
+    bool flipped; /* a bit is wrong somewhere: checks wait until the scrubber has mended it */
+    bool healing; /* no more disasters: progress is demanded */
     bool failed, done;
     uint64_t healed_at;
     uint64_t over_at; /* all agents know that the job is over, 0: not yet */
