@@ -193,10 +193,21 @@ def compare(name, difference, limit):
     return good
 
 
+def shipped(parser, options):
+    """Its molecule is a file, or one of those that are shipped. Returns options."""
+    if not os.path.exists(options.molecule):
+        file = pathlib.Path(options.top) / "apps" / "scf" / "molecules" / options.molecule
+        if not file.exists():
+            parser.error(f"no such file: {options.molecule}")
+        options.molecule = str(file)
+    return options
+
+
 def arguments():
     parser = argparse.ArgumentParser(prog="./demo", description="A Hartree-Fock run on four emulated nodes and a spare; "
                                      "a whole node is killed in the second iteration, and the energy is right all the same. "
-                                     "./demo --stencil: a heat plate on a grid of nodes, whose ranks slide.")
+                                     "./demo --stencil: a heat plate on a grid of nodes, whose ranks slide. "
+                                     "./demo --replicas 2|3: flipped bits, without replicas and with them.")
     parser.add_argument("molecule", nargs="?", default="benzene.xyz", help="XYZ file, or one of the shipped ones (default benzene.xyz)")
     parser.add_argument("--basis", choices=["sto-3g", "6-31g", "6-31gs"], default="sto-3g")
     parser.add_argument("--kill", type=int, default=1, metavar="NODE", choices=range(NODES), help="the node to kill (default 1)")
@@ -208,13 +219,7 @@ def arguments():
     parser.set_defaults(nodes=NODES)
     parser.add_argument("--build", required=True, help=argparse.SUPPRESS)
     parser.add_argument("--top", required=True, help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if not os.path.exists(options.molecule):
-        shipped = pathlib.Path(options.top) / "apps" / "scf" / "molecules" / options.molecule
-        if not shipped.exists():
-            parser.error(f"no such file: {options.molecule}")
-        options.molecule = str(shipped)
-    return options
+    return shipped(parser, parser.parse_args())
 
 
 def freezes(options, quiet):

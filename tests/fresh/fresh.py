@@ -102,6 +102,11 @@ def demo_stencil(root):
     assert "\nok   the bits of the field" in said and said.count("*** place ") == 2, said
 
 
+def demo_replicas(root):
+    said = root.do("./demo --replicas 3")
+    assert len(re.findall(r"^ok ", said, re.MULTILINE)) == 7 and "BAD" not in said, said
+
+
 def program(root):
     root.put("/keel/sum.c", README.program)
     root.do(README.build)
@@ -210,7 +215,8 @@ def front_door(results):
     if not results.step("a bare Debian", make):
         return
     root = made.copy(bare["root"], "stranger").enter()
-    steps = [("./demo", demo), ("./demo --stencil", demo_stencil), ("README's program", program), ("installed", installed), ("Global Arrays: link lines", link_lines),
+    steps = [("./demo", demo), ("./demo --stencil", demo_stencil), ("./demo --replicas", demo_replicas),
+             ("README's program", program), ("installed", installed), ("Global Arrays: link lines", link_lines),
              ("Global Arrays: Keel for its build", keel_for_ga), ("Global Arrays: Debian's ARMCI is noticed", debians_armci_is_noticed),
              ("Global Arrays: from source", ga_from_source), ("Global Arrays: with ScaLAPACK", with_scalapack)]
     all(results.step(name, function, root) for name, function in steps)

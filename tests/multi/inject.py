@@ -202,6 +202,17 @@ def test_scf_takes_longer_or_does_not_converge():
     assert code == 3 and "no convergence in 15 iterations" in err and "Converged" not in out, (code, out, err)
 
 
+def test_the_demonstration_votes_bits_out():
+    top = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
+    for replicas, ok in (("2", 4), ("3", 7)):
+        done = subprocess.run([sys.executable, os.path.join(top, "scripts/demo_replicas.py"), "--build",
+                               os.path.join(keeltest.BIN, ".."), "--top", top, "--replicas", replicas],
+                              capture_output=True, text=True, timeout=250)
+        assert (done.returncode, done.stderr) == (0, ""), (done.stdout, done.stderr)
+        assert len(re.findall("^ok ", done.stdout, re.M)) == ok and "BAD" not in done.stdout, done.stdout
+        assert re.search("^ok   without replicas: exit code [1-9]", done.stdout, re.M), done.stdout
+
+
 def test_sets_get_different_ones():
     _, _, events = job("--replicas", "2", "--check", "none", "--inject", "rate=1,step=4")
     assert len(flips(events)) == 4 and len({f["bit"] for f in flips(events)}) > 2, events
