@@ -1,11 +1,11 @@
 #include "pm/run/grid_files.h"
 
+#include "pm/run/file_line.h"
 #include "pm/wire/bytes.h"
 #include "runtime/base/job_settings.h"
 #include "runtime/base/plural.h"
 
 #include <ctype.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,27 +14,14 @@ struct reading {
     const struct grid_names *names;
     char *rest; /* of the text */
     char *line; /* of this line; NULL: none is left */
-    int number;
-    char *why;
-    size_t len;
+    struct file_line at;
 };
-
-__attribute__((format(printf, 2, 3))) static bool complain(const struct reading *r, const char *fmt, ...)
-{
-    va_list ap;
-    int n = snprintf(r->why, r->len, "line %d: ", r->number);
-    va_start(ap, fmt);
-    if (n >= 0 && (size_t)n < r->len)
-        vsnprintf(r->why + n, r->len - (size_t)n, fmt, ap);
-    va_end(ap);
-    return false;
-}
 
 /* The next line that says anything, without its comment. */
 static bool next_line(struct reading *r)
 {
     while ((r->line = strsep(&r->rest, "\n"))) {
-        r->number++;
+        r->at.number++;
         r->line[strcspn(r->line, "#")] = '\0';
         if (r->line[strspn(r->line, " \t\r")])
             return true;
@@ -82,21 +69,21 @@ static bool read_position(struct reading *r, int dims, const int *size, int *pla
     const char *name = next_word(r), *word;
     int host = host_of(r->names, name), place = 0, stride = 1, d = 0;
     if (host < 0)
-        return complain(r, "%s is no host of the job", name);
+        return file_line_wrong(&r->at, "%s is no host of the job", name);
     if (place_of[host] >= 0)
-        return complain(r, "host %s is named twice", name);
+        return file_line_wrong(&r->at, "host %s is named twice", name);
     for (; (word = next_word(r)); d++) {
         int at = d < dims ? number(word, size[d] - 1) : 0;
         if (at < 0)
-            return complain(r, "%s is no coordinate from 0 to %d", word, size[d] - 1);
+            return file_line_wrong(&r->at, "%s is no coordinate from 0 to %d", word, size[d] - 1);
         place += at * (d < dims ? stride : 0);
         stride *= d < dims ? size[d] : 1;
     }
     if (d != dims)
-        return complain(r, "host %s has %d %s, and the grid %d %s", name, d, plural(d, "coordinate", "coordinates"),
-                        dims, plural(dims, "dimension", "dimensions"));
+        return file_line_wrong(&r->at, "host %s has %d %s, and the grid %d %s", name, d,
+                               plural(d, "coordinate", "coordinates"), dims, plural(dims, "dimension", "dimensions"));
     if (taken[place])
-        return complain(r, "host %s stands where another one does", name);
+        return file_line_wrong(&r->at, "host %s stands where another one does", name);
     taken[place] = true;
     place_of[host] = place;
     return true;
@@ -107,7 +94,7 @@ bool grid_positions_parse(const struct grid_names *names, int dims, const int *s
 {
     char *copy = pm_strdup(text);
     bool *taken = pm_alloc((size_t)names->places * sizeof *taken), good = true;
-    struct reading r = {.names = names, .rest = copy, .why = why, .len = len};
+    struct reading r = {.names = names, .rest = copy, .at = {.why = why, .len = len}};
     for (int i = 0; i < names->hosts; i++)
         place_of[i] = -1;
     while (good && next_line(&r))
@@ -130,21 +117,21 @@ static bool read_extents(struct reading *r, int most, int limit, int *dims, int 
     for (; (word = next_word(r)); d++) {
         int at = number(word, limit - 1);
         if (d == most || at < 0)
-            return complain(r, d == most ? "%s is one coordinate too many" : "%s is no coordinate", word);
+            return file_line_wrong(&r->at, d == most ? "%s is one coordinate too many" : "%s is no coordinate", word);
         size[d] = *dims == 0 || at >= size[d] ? at + 1 : size[d];
     }
     if (d == 0 || (*dims && d != *dims))
-        return complain(r, "host %s has another number of coordinates than the first one, or none", name);
+        return file_line_wrong(&r->at, "host %s has another number of coordinates than the first one, or none", name);
     *dims = d;
     for (int i = 0; i < d; i++)
         places = places > limit ? places : places * size[i];
-    return places <= limit || complain(r, "the grid of all positions has more than %d places", limit);
+    return places <= limit || file_line_wrong(&r->at, "the grid of all positions has more than %d places", limit);
 }
 
 bool grid_positions_extents(const char *text, int most, int limit, int *dims, int *size, char *why, size_t len)
 {
     char *copy = pm_strdup(text);
-    struct reading r = {.rest = copy, .why = why, .len = len};
+    struct reading r = {.rest = copy, .at = {.why = why, .len = len}};
     bool good = true;
     *dims = 0;
     for (int d = 0; d < most; d++)
@@ -192,19 +179,19 @@ static bool read_move(struct reading *r, struct plans *p, int begin, char *word)
 {
     char *target = strchr(word, '>');
     if (!target)
-        return complain(r, "%s is not FROM>TO", word);
+        return file_line_wrong(&r->at, "%s is not FROM>TO", word);
     *target++ = '\0';
     int from = grid_place_of(r->names, word), to = grid_place_of(r->names, target);
     if (from < 0 || to < 0)
-        return complain(r, "%s is neither a place from 0 to %d nor a host", from < 0 ? word : target,
-                        r->names->places - 1);
+        return file_line_wrong(&r->at, "%s is neither a place from 0 to %d nor a host", from < 0 ? word : target,
+                               r->names->places - 1);
     if (from == to)
-        return complain(r, "%s moves to itself", word);
+        return file_line_wrong(&r->at, "%s moves to itself", word);
     for (int at = begin + 2; at < p->count; at += 2) {
         if (p->word[at] == from)
-            return complain(r, "what is on %s moves twice", word);
+            return file_line_wrong(&r->at, "what is on %s moves twice", word);
         if (p->word[at + 1] == to)
-            return complain(r, "two move to %s", target);
+            return file_line_wrong(&r->at, "two move to %s", target);
     }
     add(p, from);
     add(p, to);
@@ -219,13 +206,13 @@ static bool read_plan(struct reading *r, struct plans *p)
     int begin = p->count;
     bool moves_it = false;
     if (len < 2 || word[len - 1] != ':')
-        return complain(r, "%s is not PLACE: which node dies?", word);
+        return file_line_wrong(&r->at, "%s is not PLACE: which node dies?", word);
     word[len - 1] = '\0';
     int place = grid_place_of(r->names, word);
     if (place < 0)
-        return complain(r, "%s is neither a place from 0 to %d nor a host", word, r->names->places - 1);
+        return file_line_wrong(&r->at, "%s is neither a place from 0 to %d nor a host", word, r->names->places - 1);
     if (has_plan(p, place))
-        return complain(r, "%s has a plan already", word);
+        return file_line_wrong(&r->at, "%s has a plan already", word);
     add(p, place);
     add(p, 0);
     for (char *move; (move = next_word(r));) {
@@ -234,15 +221,15 @@ static bool read_plan(struct reading *r, struct plans *p)
         moves_it = moves_it || p->word[p->count - 2] == place;
     }
     if (!moves_it)
-        return complain(r, "no move takes what was on %s", word);
-    return p->count <= GRID_PLANS_MAX || complain(r, "these are too many plans");
+        return file_line_wrong(&r->at, "no move takes what was on %s", word);
+    return p->count <= GRID_PLANS_MAX || file_line_wrong(&r->at, "these are too many plans");
 }
 
 bool grid_plans_parse(const struct grid_names *names, const char *text, int **words, int *count, char *why, size_t len)
 {
     char *copy = pm_strdup(text);
     struct plans p = {0};
-    struct reading r = {.names = names, .rest = copy, .why = why, .len = len};
+    struct reading r = {.names = names, .rest = copy, .at = {.why = why, .len = len}};
     bool good = true;
     while (good && next_line(&r))
         good = read_plan(&r, &p);

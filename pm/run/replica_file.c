@@ -1,9 +1,9 @@
 #include "pm/run/replica_file.h"
 
+#include "pm/run/file_line.h"
 #include "pm/wire/bytes.h"
 
 #include <ctype.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,30 +11,18 @@
 enum { COLUMNS = 3 };
 
 struct reading {
-    int ranks, replicas, number; /* number: of the line */
+    int ranks, replicas;
     int *native;
     bool *taken; /* [ranks * replicas] native ranks */
-    char *why;
-    size_t len;
+    struct file_line at;
 };
-
-__attribute__((format(printf, 2, 3))) static bool complain(const struct reading *r, const char *fmt, ...)
-{
-    va_list ap;
-    int n = snprintf(r->why, r->len, "line %d: ", r->number);
-    va_start(ap, fmt);
-    if (n >= 0 && (size_t)n < r->len)
-        vsnprintf(r->why + n, r->len - (size_t)n, fmt, ap);
-    va_end(ap);
-    return false;
-}
 
 static bool read_number(struct reading *r, const char *what, const char *word, int below, int *out)
 {
     char *end;
     long value = isdigit((unsigned char)*word) ? strtol(word, &end, 10) : -1;
     if (value < 0 || value >= below || *end)
-        return complain(r, "%s is no %s from 0 to %d", word, what, below - 1);
+        return file_line_wrong(&r->at, "%s is no %s from 0 to %d", word, what, below - 1);
     *out = (int)value;
     return true;
 }
@@ -48,9 +36,9 @@ static bool read_line(struct reading *r, char *const word[COLUMNS])
         return false;
     int *at = &r->native[replica * r->ranks + rank];
     if (*at >= 0)
-        return complain(r, "replica %d of rank %d is native rank %d already", replica, rank, *at);
+        return file_line_wrong(&r->at, "replica %d of rank %d is native rank %d already", replica, rank, *at);
     if (r->taken[native])
-        return complain(r, "native rank %d is in a line before", native);
+        return file_line_wrong(&r->at, "native rank %d is in a line before", native);
     r->taken[native] = true;
     *at = native;
     return true;
@@ -61,7 +49,7 @@ static bool read_lines(struct reading *r, char *text, bool *racks)
     for (char *line; (line = strsep(&text, "\n"));) {
         char *word[COLUMNS + 1], *next;
         int n = 0;
-        r->number++;
+        r->at.number++;
         line[strcspn(line, "#")] = '\0';
         while ((next = strsep(&line, " \t\r")) && n <= COLUMNS)
             if (*next)
@@ -71,7 +59,7 @@ static bool read_lines(struct reading *r, char *text, bool *racks)
         if (n == 1 && strcmp(word[0], "racks") == 0)
             *racks = true;
         else if (n != COLUMNS)
-            return complain(r, "is not \"RANK NATIVE REPLICA\", three numbers, and not \"racks\"");
+            return file_line_wrong(&r->at, "is not \"RANK NATIVE REPLICA\", three numbers, and not \"racks\"");
         else if (!read_line(r, word))
             return false;
     }
@@ -86,8 +74,7 @@ bool replica_file_parse(const char *text, int ranks, int replicas, int *native, 
                         .replicas = replicas,
                         .native = native,
                         .taken = pm_alloc((size_t)natives * sizeof *r.taken),
-                        .why = why,
-                        .len = len};
+                        .at = {.why = why, .len = len}};
     for (int i = 0; i < natives; i++)
         native[i] = -1;
     *racks = false;

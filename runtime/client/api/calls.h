@@ -38,6 +38,8 @@ struct api_calls {
 #undef VOID_CALL
 // NOLINTEND(bugprone-macro-parentheses)
 
+/* "keel_NAME" of each, in the order of calls.inc. */
+extern const char *const calls_names[];
 /* What calls go to now. */
 const struct api_calls *calls_now(void);
 /* From now on all calls of the program go to this table, which stays. Returns what they went to before, which the

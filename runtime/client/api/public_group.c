@@ -51,6 +51,15 @@ static keel_status none(keel_status why, keel_group **group)
     return why;
 }
 
+/* The group that a handle names, and a number for the one that is made of it. NULL: *why says why not. */
+static keel_group *begin(keel_group *of, keel_group **made, keel_group **number, keel_status *why)
+{
+    keel_group *g = public_group_of(of);
+    *number = g && made ? living_take(LIVING_GROUP) : NULL;
+    *why = !g || !made ? public_wrong() : KEEL_ERR_LIMIT;
+    return *number ? g : NULL;
+}
+
 KEEL_EXPORT keel_group *keel_group_world(void)
 {
     return process_client.ready ? world : NULL;
@@ -74,37 +83,34 @@ keel_status call_group_create(const int *ranks, int n, uint64_t tag, keel_group 
 
 keel_status call_group_split(keel_group *parent, int colour, int key, keel_group **group)
 {
-    keel_group *g = public_group_of(parent), *made = NULL;
-    if (!g || !group)
-        return none(public_wrong(), group);
-    keel_group *number = living_take(LIVING_GROUP);
-    if (!number)
-        return none(KEEL_ERR_LIMIT, group);
-    keel_status status = coll_split(g, colour, key, &made);
+    keel_group *number = NULL, *made = NULL;
+    keel_status status = KEEL_OK;
+    keel_group *g = begin(parent, group, &number, &status);
+    if (!g)
+        return none(status, group);
+    status = coll_split(g, colour, key, &made);
     return give(status, number, made, group);
 }
 
 keel_status call_group_shrink(keel_group *group, keel_group **survivors)
 {
-    keel_group *g = public_group_of(group), *made = NULL;
-    if (!g || !survivors)
-        return none(public_wrong(), survivors);
-    keel_group *number = living_take(LIVING_GROUP);
-    if (!number)
-        return none(KEEL_ERR_LIMIT, survivors);
-    keel_status status = coll_shrink(g, &made);
+    keel_group *number = NULL, *made = NULL;
+    keel_status status = KEEL_OK;
+    keel_group *g = begin(group, survivors, &number, &status);
+    if (!g)
+        return none(status, survivors);
+    status = coll_shrink(g, &made);
     return give(status, number, made, survivors);
 }
 
 keel_status call_group_shrink_among(keel_group *group, const int *members, int n, keel_group **survivors)
 {
-    keel_group *g = public_group_of(group), *made = NULL;
-    if (!g || !survivors)
-        return none(public_wrong(), survivors);
-    keel_group *number = living_take(LIVING_GROUP);
-    if (!number)
-        return none(KEEL_ERR_LIMIT, survivors);
-    keel_status status = coll_shrink_among(g, members, n, &made);
+    keel_group *number = NULL, *made = NULL;
+    keel_status status = KEEL_OK;
+    keel_group *g = begin(group, survivors, &number, &status);
+    if (!g)
+        return none(status, survivors);
+    status = coll_shrink_among(g, members, n, &made);
     return give(status, number, made, survivors);
 }
 

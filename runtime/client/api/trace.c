@@ -27,18 +27,6 @@ enum traced {
     TRACED
 };
 
-static const char *const names[] = {
-#define STATUS_CALL(name, parameters, arguments) "keel_" #name,
-#define VALUE_CALL(result, name, parameters, arguments) "keel_" #name,
-#define VOID_CALL(name, parameters, arguments) "keel_" #name,
-#define NEAR_CALL STATUS_CALL
-#include "runtime/client/api/calls.inc"
-#undef STATUS_CALL
-#undef NEAR_CALL
-#undef VALUE_CALL
-#undef VOID_CALL
-};
-
 /* Of all threads. */
 static struct count {
     _Atomic uint64_t calls, errors, ns, longest_ns;
@@ -61,7 +49,7 @@ static void write_counts(void)
         const struct count *c = &counts[i];
         if (c->calls)
             len += (size_t)snprintf(text + len, LINE, "%d\t%s\t%" PRIu64 "\t%" PRIu64 "\t%.9f\t%.9f\n", traced_rank,
-                                    names[i], c->calls, c->errors, (double)c->ns / (double)KEEL_NS_PER_S,
+                                    calls_names[i], c->calls, c->errors, (double)c->ns / (double)KEEL_NS_PER_S,
                                     (double)c->longest_ns / (double)KEEL_NS_PER_S);
     }
     errno = ENOSPC; /* of a write that ends early */

@@ -432,30 +432,28 @@ static keel_status vector(const struct call *q, const keel_piece *piece, size_t 
     return call_run(q, &source);
 }
 
+static struct call call_of(struct client *c, const struct shaped *how, keel_segment *s, int rank)
+{
+    return (struct call){.c = c,
+                         .kind = how->kind,
+                         .s = s,
+                         .rank = rank,
+                         .type = how->type,
+                         .scale = how->scale ? how->scale : arith_one(how->type),
+                         .handle = how->handle,
+                         .blocks = how->blocks};
+}
+
 keel_status shaped_strided(struct client *c, const struct shaped *how, keel_segment *s, int rank, size_t offset,
                            const void *local, const keel_strided *shape)
 {
-    struct call q = {.c = c,
-                     .kind = how->kind,
-                     .s = s,
-                     .rank = rank,
-                     .type = how->type,
-                     .scale = how->scale ? how->scale : arith_one(how->type),
-                     .handle = how->handle,
-                     .blocks = how->blocks};
+    struct call q = call_of(c, how, s, rank);
     return strided(&q, offset, local, shape);
 }
 
 keel_status shaped_vector(struct client *c, const struct shaped *how, keel_segment *s, int rank,
                           const keel_piece *pieces, size_t n)
 {
-    struct call q = {.c = c,
-                     .kind = how->kind,
-                     .s = s,
-                     .rank = rank,
-                     .type = how->type,
-                     .scale = how->scale ? how->scale : arith_one(how->type),
-                     .handle = how->handle,
-                     .blocks = how->blocks};
+    struct call q = call_of(c, how, s, rank);
     return vector(&q, pieces, n);
 }

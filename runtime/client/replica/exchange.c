@@ -6,6 +6,7 @@
 
 #include "runtime/base/fault.h"
 #include "runtime/base/log.h"
+#include "runtime/client/api/calls.h"
 #include "runtime/client/client.h"
 #include "runtime/client/replica/replica.h"
 #include "runtime/client/segment/segment.h"
@@ -24,19 +25,8 @@ struct replica_self replica = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 const char *replica_call_name(enum replica_call call)
 {
-    static const char *const names[] = {
-#define STATUS_CALL(name, parameters, arguments) "keel_" #name,
-#define VALUE_CALL(result, name, parameters, arguments) "keel_" #name,
-#define VOID_CALL(name, parameters, arguments) "keel_" #name,
-#define NEAR_CALL STATUS_CALL
-#include "runtime/client/api/calls.inc"
-#undef STATUS_CALL
-#undef NEAR_CALL
-#undef VALUE_CALL
-#undef VOID_CALL
-    };
     unsigned of = (unsigned)call & ~(unsigned)REPLICA_CAME;
-    return of < REPLICA_CALLS ? names[of] : "an unknown call";
+    return of < REPLICA_CALLS ? calls_names[of] : "an unknown call";
 }
 
 /* ---- a set that has lost a member ---- */
