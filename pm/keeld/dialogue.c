@@ -200,9 +200,15 @@ static void again_passed(uv_timer_t *timer)
 static void resume_open(struct pm_conn *c)
 {
     struct keeld *a = c->user;
-    conn_send_json(c, MSG_RESUME,
-                   json_pack("{s:i, s:I, s:I}", "node", a->launch.node, "console", (json_int_t)a->job.console,
-                             "received", (json_int_t)a->dialogue.frames.received));
+    json_t *m = json_pack("{s:i, s:I, s:I}", "node", a->launch.node, "console", (json_int_t)a->job.console, "received",
+                          (json_int_t)a->dialogue.frames.received);
+    const struct keeld_peer *here = a->job.added && a->peers ? &a->peers[a->launch.node] : NULL;
+    if (here && here->blob) { /* who has added it may have died before it said so */
+        json_object_set_new(m, "blob", codec_blob(here->blob, here->blob_len));
+        json_object_set_new(m, "host", json_string(here->host));
+        json_object_set_new(m, "port", json_integer(here->port));
+    }
+    conn_send_json(c, MSG_RESUME, m);
     FAULT_POINT("link.resuming");
 }
 

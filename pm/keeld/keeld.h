@@ -99,7 +99,7 @@ struct keeld_view {
     uint64_t epoch;
     int *rank_node;                         /* [ranks]; NULL: the job is not known yet */
     bool *alive;                            /* [settings_ids] */
-    int born;                               /* so many numbers were given to nodes so far */
+    int born;                               /* so many numbers were given so far: who is born lives in that view */
     struct replica_loss loss[REPLICAS_MAX]; /* of each set */
 };
 

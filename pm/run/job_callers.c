@@ -170,6 +170,8 @@ static void on_resume(struct job *j, struct pm_conn *c, const json_t *m)
     }
     strangers_remove(&j->strangers, caller);
     caller->node = (int)node;
+    if (!j->nodes[node].ready && json_is_string(json_object_get(m, "blob")))
+        j->nodes[node].ready = json_deep_copy(m);
     struct pm_conn *old = j->nodes[node].conn;
     if (old) {
         free(old->user);

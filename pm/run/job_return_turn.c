@@ -129,10 +129,11 @@ static void start(struct job *j, struct returner *r)
 {
     json_t *blobs = json_array(), *peers = json_array();
     for (int i = 0; i < j->total; i++) {
-        const json_t *ready = j->nodes[i].ready;
-        json_array_append(blobs, json_object_get(ready, "blob"));
-        json_array_append_new(peers, json_pack("{s:O, s:O}", "host", json_object_get(ready, "host"), "port",
-                                               json_object_get(ready, "port")));
+        const json_t *ready = j->nodes[i].ready; /* NULL: it was gone before it was heard where it was */
+        json_array_append_new(blobs, ready ? json_incref(json_object_get(ready, "blob")) : json_null());
+        json_array_append_new(peers, ready ? json_pack("{s:O, s:O}", "host", json_object_get(ready, "host"), "port",
+                                                       json_object_get(ready, "port"))
+                                           : json_null());
     }
     returner_enter(j, r, STARTS);
     FAULT_POINT("run.return_starts");

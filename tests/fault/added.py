@@ -199,7 +199,10 @@ def last_place(job, rank):
 
 def comes_back(job, place):
     """Its node stands still until the others have gone on without it."""
-    node = job.events("started")[0]["grid"]["place"].index(place)
+    return node_comes_back(job, job.events("started")[0]["grid"]["place"].index(place))
+
+
+def node_comes_back(job, node):
     said = subprocess.run([KEELCTL, "kill-node", "--signal", "19", job.id(), str(node)], check=True,
                           capture_output=True, timeout=HANG_S)
     wait_for(lambda: [e for e in job.events("view") if e.get("dead_node") == node], "the view")
@@ -350,6 +353,34 @@ def test_a_new_one_that_comes_before_keelrun_has_heard_of_it_comes_again():
         os.kill(by, signal.SIGCONT)
         code = job.wait()
         assert code == 0 and "the job is over" not in job.stderr(), (code, job.stderr())
+
+
+def test_the_agent_that_adds_dies_before_keelrun_has_heard_where_the_new_one_is():
+    """Who comes back later is told where the new one is, which says it itself."""
+    with Job(["-n", "3", "--nodes", "3", "--spares", "1", "--room", "2", "--on-failure", "substitute", "--silence",
+              "1s", "--stopped", "1", MOVED, "900", "barriers"], env={"KEEL_FAULT": "add.ready:1:stop"}) as job:
+        wait_for(lambda: len(job.events("rank_start")) == 3, "all ranks to begin")
+        wait_for(lambda: len(job.events("start")) == 4, "all agents to begin")
+        agents = {e["pid"]: e["node"] for e in job.events("start")}
+        adding = start_adding(job)
+        by = wait_for(lambda: [pid for pid in agents if state_of(pid) == "T"], "an agent to add it")[0]
+        os.kill(job.process.pid, signal.SIGSTOP)
+        wait_for(lambda: state_of(job.process.pid) == "T", "keelrun to stand still")
+        assert shut_connections(job.process.pid) >= 2
+        os.kill(by, signal.SIGCONT)
+        assert ended(adding)[0] == 0
+        subprocess.run([KEELCTL, "kill-node", job.id(), str(agents[by])], check=True, capture_output=True,
+                       timeout=HANG_S)
+        os.kill(job.process.pid, signal.SIGCONT)
+        wait_for(lambda: [e for e in job.events("console_resumed") if e["about"] == 4], "the new one to come")
+        wait_for(lambda: job.events("substituted") + job.events("respawned"), "its rank to go on")
+        node = [n for n in agents.values() if n != agents[by] and n < 3][-1]
+        node_comes_back(job, node)
+        back = wait_for(lambda: job.events("returned"), "it to come back")
+        assert (back[0]["about"], back[0]["was"]) == (5, node), back
+        wait_for(lambda: job.status()["nodes"].get(5, {}).get("state") == "running", "it to run")
+        code = job.wait()
+        assert code == 0 and not job.events("link_broken"), (code, job.stderr())
 
 
 def test_the_agent_that_adds_dies_at_each_step():

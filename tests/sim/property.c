@@ -78,6 +78,8 @@ void world_check_commit(struct world *w, struct simnode *s, uint64_t epoch, cons
     w->last_commit = w->now;
     for (int i = 0; i < n; i++) {
         if (events[i].type == VIEW_NODE_DEAD) {
+            if (events[i].a >= s->born) /* keeld and keelrun read births off the living (keeld_view.born) */
+                sim_fail(w, s->id, "has node %u dead in a view in which it was not born before", events[i].a);
             check_death(w, s, &events[i]);
             continue;
         }
