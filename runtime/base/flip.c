@@ -186,6 +186,7 @@ bool flip_hits(struct flip *f, uint64_t step, uint64_t bits, uint64_t *bit)
     if (step < f->rule.from || step > f->rule.to)
         return false;
     f->was_there = true;
+    f->had_bits = f->had_bits || bits > 0;
     if (f->flips >= f->rule.count || bits == 0)
         return false;
     rng_seed(&r, mixed(f->draw, n));

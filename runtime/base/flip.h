@@ -41,6 +41,7 @@ struct flip {
     uint64_t operations; /* so far, which all draw */
     uint64_t flips;      /* so far */
     bool was_there;      /* an operation was at one of its steps */
+    bool had_bits;       /* and had bits that could become wrong */
 };
 
 /* number: the rule's, so that rules that are alike draw different numbers. False: the rule is not of this process. */

@@ -1,8 +1,10 @@
 /* A program for wrong bits on purpose (inject.py): in each of its steps a rank writes words to the next one, of which
  * the sum is printed at the end. What it does is told by its arguments:
- *   put, put_nb, strided, acc, message   how words go; rest: as messages, and what came in the first step stays
- *   STEPS                                     how many steps */
+ *   put, put_nb, strided, vector, acc, acc_nb, acc_strided, acc_vector, message
+ *           how words go; none: they do not; rest: as messages, and what came in the first step stays
+ *   STEPS   how many steps */
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,30 +24,63 @@ enum { WORDS = 64, BYTES = WORDS * sizeof(uint64_t) };
 
 static uint64_t mine[WORDS];
 
+static const keel_strided shape = {.levels = 1, .count = {16, BYTES / 16}, .global_stride = {16}, .local_stride = {16}};
+
+static size_t in_pieces(keel_piece pieces[2])
+{
+    pieces[0] = (keel_piece){.offset = BYTES / 2, .local = mine, .len = BYTES / 2};
+    pieces[1] = (keel_piece){.offset = 0, .local = mine + WORDS / 2, .len = BYTES / 2};
+    return 2;
+}
+
+static void put(const char *how, keel_segment *s, int to)
+{
+    keel_piece pieces[2];
+    if (strcmp(how, "put") == 0)
+        MUST(keel_put(s, to, 0, mine, sizeof mine));
+    else if (strcmp(how, "put_nb") == 0)
+        MUST(keel_put_nb(s, to, 0, mine, sizeof mine, NULL));
+    else if (strcmp(how, "strided") == 0)
+        MUST(keel_put_strided(s, to, 0, mine, &shape));
+    else
+        MUST(keel_put_vector(s, to, pieces, in_pieces(pieces)));
+}
+
+/* To zeros, in a place of each step. */
+static void accumulate(const char *how, keel_segment *s, int to, size_t at)
+{
+    keel_piece pieces[2];
+    in_pieces(pieces);
+    pieces[0].offset += at;
+    pieces[1].offset += at;
+    if (strcmp(how, "acc") == 0)
+        MUST(keel_acc(s, to, at, KEEL_INT64, NULL, mine, WORDS));
+    else if (strcmp(how, "acc_nb") == 0)
+        MUST(keel_acc_nb(s, to, at, KEEL_INT64, NULL, mine, WORDS, NULL));
+    else if (strcmp(how, "acc_strided") == 0)
+        MUST(keel_acc_strided(s, to, at, KEEL_INT64, NULL, mine, &shape));
+    else
+        MUST(keel_acc_vector(s, to, KEEL_INT64, NULL, pieces, 2));
+}
+
+static void pass_message(const char *how, keel_segment *s, int to, int from, int step)
+{
+    uint64_t got[WORDS];
+    size_t len;
+    MUST(keel_message_send(to, 1, mine, sizeof mine));
+    MUST(keel_message_receive(from, 1, got, sizeof got, &len, NULL));
+    if (strcmp(how, "rest") != 0 || step == 0)
+        MUST(keel_put(s, keel_rank(), 0, got, sizeof got));
+}
+
 static void send(const char *how, keel_segment *s, int to, int from, int step)
 {
-    static const double zeros[WORDS];
-    if (strcmp(how, "put") == 0) {
-        MUST(keel_put(s, to, 0, mine, sizeof mine));
-    } else if (strcmp(how, "put_nb") == 0) {
-        MUST(keel_put_nb(s, to, 0, mine, sizeof mine, NULL));
-    } else if (strcmp(how, "strided") == 0) {
-        const keel_strided shape = {
-            .levels = 1, .count = {16, BYTES / 16}, .global_stride = {16}, .local_stride = {16}};
-        MUST(keel_put_strided(s, to, 0, mine, &shape));
-    } else if (strcmp(how, "acc") == 0) {
-        MUST(keel_put(s, keel_rank(), 0, zeros, sizeof zeros)); /* a constant: nobody can make a bit of it wrong */
-        MUST(keel_fence_all());
-        MUST(keel_barrier());
-        MUST(keel_acc(s, to, 0, KEEL_INT64, NULL, mine, WORDS));
-    } else {
-        uint64_t got[WORDS];
-        size_t len;
-        MUST(keel_message_send(to, 1, mine, sizeof mine));
-        MUST(keel_message_receive(from, 1, got, sizeof got, &len, NULL));
-        if (strcmp(how, "rest") != 0 || step == 0)
-            MUST(keel_put(s, keel_rank(), 0, got, sizeof got));
-    }
+    if (strcmp(how, "message") == 0 || strcmp(how, "rest") == 0)
+        pass_message(how, s, to, from, step);
+    else if (strncmp(how, "acc", 3) == 0)
+        accumulate(how, s, to, (size_t)step * BYTES);
+    else if (strcmp(how, "none") != 0)
+        put(how, s, to);
     MUST(keel_fence_all());
 }
 
@@ -56,7 +91,8 @@ int main(int argc, char **argv)
     keel_segment *s;
     MUST(keel_init());
     int rank = keel_rank(), n = keel_size(), to = (rank + 1) % n, from = (rank + n - 1) % n;
-    MUST(keel_segment_alloc(BYTES, KEEL_REDUNDANCY_NONE, &s));
+    bool adds = strncmp(how, "acc", 3) == 0;
+    MUST(keel_segment_alloc(adds ? (size_t)steps * BYTES : BYTES, KEEL_REDUNDANCY_NONE, &s));
     double sum = 0;
     for (int step = 0; step < steps; step++) {
         uint64_t got[WORDS];
@@ -65,7 +101,7 @@ int main(int argc, char **argv)
         keel_timestep((uint64_t)step);
         send(how, s, to, from, step);
         MUST(keel_barrier());
-        MUST(keel_get(s, rank, 0, got, sizeof got));
+        MUST(keel_get(s, rank, adds ? (size_t)step * BYTES : 0, got, sizeof got));
         for (int i = 0; i < WORDS; i++)
             sum += (double)(got[i] != (uint64_t)(from + 1));
         MUST(keel_barrier());

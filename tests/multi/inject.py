@@ -12,7 +12,10 @@ from keeltest import run
 
 PROGRAM, SDC, STENCIL, SCF, WATER = (
     os.environ.get(name, "") for name in ("KEEL_INJECT", "KEEL_SDC", "KEEL_STENCIL", "KEEL_SCF", "KEEL_WATER"))
-WAYS = ("put", "put_nb", "strided", "acc", "message")
+PUTS = ("put", "put_nb", "strided", "vector")
+ACCS = ("acc", "acc_nb", "acc_strided", "acc_vector")
+WAYS = (*PUTS, *ACCS, "message")
+CALLS = {"strided": "put_strided", "vector": "put_vector", "message": "message_send"}
 
 
 def job(*args, way="put", steps=10, ranks=2, code=0):
@@ -32,21 +35,52 @@ def test_each_way_of_sending_gets_one():
         out, err, events = job("--inject", "where=send,rank=1,step=4,count=1", way=way)
         [f] = flips(events)
         assert (f["where"], f["rank"], f["set"], f["step"], f["target"]) == ("send", "1", "0", "4", "0"), (way, f)
-        assert f["call"] == "keel_" + {"strided": "put_strided", "message": "message_send"}.get(way, way), f
+        assert f["call"] == "keel_" + CALLS.get(way, way), f
         assert 0 <= int(f["bit"]) < 64 * 64 and out == "1 wrong words\n" and err == "", (way, f, out, err)
 
 
 def test_flight_leaves_the_programs_memory_alone():
     """All words of a message are the same, so what is in the sender's memory is known: the next step is right."""
-    for way in ("put", "put_nb", "acc", "message"):
+    for way in WAYS:
         for nodes in ("1", "2"):
             out, err, events = job("--nodes", nodes, "--inject", "where=flight,rank=1,step=4,count=1", way=way)
             [f] = flips(events)
             assert (f["where"], f["rank"], f["step"]) == ("flight", "1", "4"), f
-            assert way == "acc" or f["target"] == "0", f
+            assert f["target"] == "0" and f["call"] == "keel_" + CALLS.get(way, way), f
             assert out == "1 wrong words\n" and err == "", (way, nodes, f, out, err)
-    out, _, events = job("--inject", "where=flight,rate=1", way="strided")
-    assert flips(events) == [] and out == "0 wrong words\n", events
+
+
+def test_flight_of_each_way_finds_every_byte():
+    """Of shapes that go as one message, or as stores, other bits each time: always one wrong word, never two."""
+    for way in ("strided", "vector", "acc_strided", "acc_vector"):
+        out, err, events = job("--nodes", "2", "--inject", "where=flight,rank=1,rate=1", way=way, steps=40)
+        said = [f for f in flips(events) if f["call"] == "keel_" + CALLS.get(way, way)]
+        assert (len(said), out, err) == (40, "40 wrong words\n", ""), (way, len(said), out, err)
+
+
+def test_flight_with_replicas():
+    """An accumulate comes again whatever is compared; a put is mended by who looks at it, else what follows differs."""
+    rule = "where=flight,rank=1,set=0,step=4,count=1"
+    for replicas in ("2", "3"):
+        for way, check in [(way, "fence") for way in ACCS] + [("acc_strided", "none"), ("acc_vector", "all")]:
+            out, err, events = job("--replicas", replicas, "--check", check, "--inject", rule, way=way)
+            assert len(flips(events)) == 1 and out == "0 wrong words\n", (replicas, way, check, out, err)
+            assert "rank 1 of set 0: an accumulate came otherwise than it was sent, and is sent again\n" in err, err
+        for way, check in (("strided", "hash"), ("vector", "all")):
+            out, err, events = job("--replicas", replicas, "--check", check, "--inject", rule, way=way)
+            assert len(flips(events)) == 1 and out == "0 wrong words\n", (replicas, way, check, out, err)
+            assert "has got the bytes of another set" in err, (replicas, way, check, err)
+    _, err, _ = job("--replicas", "2", "--check", "fence", "--inject", rule, way="vector", code=1)
+    assert "keel_allreduce_sum, 8 bytes, differs between set 0 and set 1" in err, err
+
+
+def test_rules_that_hit_nothing_are_told_of():
+    """All that is sent is a contribution to a collective, which no rule hits in flight."""
+    for replicas in ([], ["--replicas", "2"]):
+        _, err, events = job(*replicas, "--inject", "where=flight,step=9,count=1,rank=1", way="none")
+        assert not flips(events) and err == (
+            "keel: --inject rate=1,where=flight,step=9..9,seed=1,rank=1,count=1: rank 1 was at step 9 when it ended, "
+            "and none of its operations at these steps had bits that could be hit there\n"), err
 
 
 def test_many_differences_are_few_lines():

@@ -77,14 +77,15 @@ static void flip_sent(struct flip *f, const struct inject_operation *o)
         f->flips--; /* constants: another operation gets it */
 }
 
-/* Of bytes that lie together and go to a rank; others are counted only. Which message takes it is the library's. */
+/* Of bytes that go to a rank; others are counted only. Which message takes it is the library's. */
 static void flip_flying(struct flip *f, const struct inject_operation *o)
 {
-    bool flies = o->target >= 0 && !o->bytes.shape && !o->bytes.pieces && !rules.flying;
+    bool flies = o->target >= 0 && !rules.flying;
     struct flying *next = &process_client.flying;
     if (!flip_hits(f, step_now(), flies ? 8 * (uint64_t)o->bytes.len : 0, &next->bit))
         return;
     next->len = o->bytes.len;
+    next->shaped = o->bytes.shape || o->bytes.pieces;
     rules.flying = f;
     rules.flying_bit = next->bit;
 }
@@ -96,7 +97,7 @@ static bool flip_near(const struct inject_operation *o)
     struct near *n = o->segment ? &o->segment->near[native] : NULL;
     if (!n || !(near_valid(n, &n->put_tag) || near_valid(n, &n->add_tag)))
         return false;
-    __atomic_fetch_xor(near_base(n) + o->offset + rules.flying_bit / 8, (uint8_t)(1U << rules.flying_bit % 8),
+    __atomic_fetch_xor(near_base(n) + inject_offset(o, rules.flying_bit / 8), (uint8_t)(1U << rules.flying_bit % 8),
                        __ATOMIC_RELAXED);
     return true;
 }
@@ -156,23 +157,45 @@ void inject_after(const struct inject_operation *o, keel_status status)
     pthread_mutex_unlock(&rules.lock);
 }
 
+/* How far the byte is from the first of a strided range, by the strides of one side. */
+static size_t strided_place(const keel_strided *shape, const size_t *stride, uint64_t number)
+{
+    uint64_t row = number / shape->count[0];
+    size_t at = number % shape->count[0];
+    for (int i = 0; i < shape->levels; i++) {
+        at += row % shape->count[i + 1] * stride[i];
+        row /= shape->count[i + 1];
+    }
+    return at;
+}
+
+/* The piece with the byte, and its number there. */
+static const keel_piece *piece_of(const struct inject_bytes *b, uint64_t *number)
+{
+    const keel_piece *piece = b->pieces;
+    while (*number >= piece->len)
+        *number -= piece++->len;
+    return piece;
+}
+
 uint8_t *inject_byte(const struct inject_bytes *b, uint64_t number)
 {
     uint8_t *at = (uint8_t *)(uintptr_t)b->at;
-    for (size_t i = 0; b->pieces && i < b->pieces_n; i++) {
-        if (number < b->pieces[i].len)
-            return (uint8_t *)b->pieces[i].local + number;
-        number -= b->pieces[i].len;
+    if (b->pieces) {
+        const keel_piece *piece = piece_of(b, &number);
+        return (uint8_t *)piece->local + number;
     }
-    if (!b->shape)
-        return at + number;
-    uint64_t row = number / b->shape->count[0];
-    at += number % b->shape->count[0];
-    for (int i = 0; i < b->shape->levels; i++) {
-        at += row % b->shape->count[i + 1] * b->shape->local_stride[i];
-        row /= b->shape->count[i + 1];
+    return at + (b->shape ? strided_place(b->shape, b->shape->local_stride, number) : number);
+}
+
+uint64_t inject_offset(const struct inject_operation *o, uint64_t number)
+{
+    const struct inject_bytes *b = &o->bytes;
+    if (b->pieces) {
+        const keel_piece *piece = piece_of(b, &number);
+        return piece->offset + number;
     }
-    return at;
+    return o->offset + (b->shape ? strided_place(b->shape, b->shape->global_stride, number) : number);
 }
 
 /* ---- the beginning and the end ---- */
@@ -186,11 +209,12 @@ void inject_end(void)
     rules.ended = true;
     for (int i = 0; i < rules.flips; i++) {
         const struct flip *f = &rules.flip[i];
-        if (!f->was_there && rules.rank == (f->rule.rank == FLIP_ANY ? 0 : f->rule.rank))
-            fprintf(stderr,
-                    "keel: --inject %s: rank %d was at step %" PRIu64
-                    " when it ended, and none of its operations was at one of these steps\n",
-                    flip_rule_text(&f->rule, text), rules.rank, step_now());
+        if (f->had_bits || rules.rank != (f->rule.rank == FLIP_ANY ? 0 : f->rule.rank))
+            continue;
+        fprintf(stderr,
+                "keel: --inject %s: rank %d was at step %" PRIu64 " when it ended, and none of its operations %s\n",
+                flip_rule_text(&f->rule, text), rules.rank, step_now(),
+                f->was_there ? "at these steps had bits that could be hit there" : "was at one of these steps");
     }
 }
 

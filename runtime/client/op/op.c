@@ -70,7 +70,8 @@ void op_init(struct client *c, struct op *op, enum op_kind kind, struct keel_seg
         op->copyset = copyset_of(op->slot, segment->redundancy);
         op->offset = segment->part_at[rank] + offset;
     }
-    if (__builtin_expect(c->flying.len != 0, 0) && c->flying.len == len && (kind == OP_PUT || kind == OP_ACC)) {
+    if (__builtin_expect(c->flying.len != 0, 0) && c->flying.len == len && !c->flying.shaped &&
+        (kind == OP_PUT || kind == OP_ACC)) {
         op->flying = c->flying.bit + 1;
         c->flying.len = 0;
     }

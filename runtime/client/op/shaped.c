@@ -52,26 +52,29 @@ struct source {
     uint64_t run;
     uint64_t offset; /* of the first byte */
     char *local;
+    uint64_t taken; /* bytes that source_next has given */
 };
 
-static bool source_next(struct source *s, keel_piece *run)
+static bool piece_next(struct source *s, keel_piece *run)
 {
-    if (s->piece) {
-        while (s->pieces && s->piece->len == 0) {
-            s->piece++;
-            s->pieces--;
-        }
-        if (s->pieces == 0)
-            return false;
-        *run = *s->piece++;
+    while (s->pieces && s->piece->len == 0) {
+        s->piece++;
         s->pieces--;
-        while (!s->apart && s->pieces && s->piece->offset == run->offset + run->len &&
-               s->piece->local == (char *)run->local + run->len) {
-            run->len += s->piece++->len;
-            s->pieces--;
-        }
-        return true;
     }
+    if (s->pieces == 0)
+        return false;
+    *run = *s->piece++;
+    s->pieces--;
+    while (!s->apart && s->pieces && s->piece->offset == run->offset + run->len &&
+           s->piece->local == (char *)run->local + run->len) {
+        run->len += s->piece++->len;
+        s->pieces--;
+    }
+    return true;
+}
+
+static bool row_next(struct source *s, keel_piece *run)
+{
     uint64_t place[SHAPE_SIDES];
     if (!shape_walk_next(&s->walk, place))
         return false;
@@ -79,6 +82,13 @@ static bool source_next(struct source *s, keel_piece *run)
                         .local = s->local + place[SHAPE_LOCAL],
                         .len = (size_t)s->run};
     return true;
+}
+
+static bool source_next(struct source *s, keel_piece *run)
+{
+    bool any = s->piece ? piece_next(s, run) : row_next(s, run);
+    s->taken += any ? run->len : 0;
+    return any;
 }
 
 /* ---- by plain loads and stores ---- */
@@ -195,6 +205,16 @@ static void acc_scale(struct op *op, const struct call *q)
     op->b = by[1];
 }
 
+/* A wrong bit on purpose: is it in the call's bytes [from, to), which the operation sends behind `head` others? */
+static void take_flying(struct op *op, uint64_t from, uint64_t to, uint64_t head)
+{
+    struct flying *f = &op->client->flying;
+    if (__builtin_expect(f->len == 0, 1) || !f->shaped || f->bit / 8 < from || f->bit / 8 >= to)
+        return;
+    op->flying = 1 + f->bit + 8 * (head - from);
+    f->len = 0;
+}
+
 /* NULL: out of memory. */
 static struct op *pack_init(const struct call *q, struct source *source, const struct packing *p)
 {
@@ -212,10 +232,12 @@ static struct op *pack_init(const struct call *q, struct source *source, const s
     if (q->kind == OP_ACC)
         acc_scale(op, q);
     struct pack_writer w;
+    uint64_t from = source->taken;
     pack_begin(&w, packed->body, p->runs);
     for (keel_piece run; packed->runs < p->runs && source_next(source, &run);)
         packed_add(packed, &w, q->kind, &run);
     (void)pack_end(&w, q->kind != OP_GET);
+    take_flying(op, from, source->taken, pack_head(p->runs));
     return op;
 }
 
@@ -259,7 +281,8 @@ static keel_status runs_in_task(const struct call *q, struct source *source)
     }
 }
 
-static struct op *run_init(const struct call *q, const keel_piece *run)
+/* The piece that source_next has given last. */
+static struct op *run_init(const struct call *q, const struct source *source, const keel_piece *run)
 {
     struct client *c = q->c;
     struct op *op = op_alloc(c);
@@ -270,6 +293,8 @@ static struct op *run_init(const struct call *q, const keel_piece *run)
         op->src = run->local;
         op->dst = run->local;
     }
+    if (op)
+        take_flying(op, source->taken - run->len, source->taken, 0);
     return op;
 }
 
@@ -291,7 +316,7 @@ static keel_status step_ahead(const struct call *q, struct source *source, const
         return c->task_run.broken ? KEEL_ERR_STATE : KEEL_OK;
     client_lock(c);
     keel_status status = task_turn(c, q->s, q->rank);
-    struct op *op = status != KEEL_OK ? NULL : p->runs < 2 ? run_init(q, &run) : pack_init(q, source, p);
+    struct op *op = status != KEEL_OK ? NULL : p->runs < 2 ? run_init(q, source, &run) : pack_init(q, source, p);
     if (op) {
         op->of_task.step_ahead = true;
         task_mark(&c->task_run, &op->of_task);
@@ -331,7 +356,7 @@ static keel_status runs_start(const struct call *q, struct source *source, keel_
                                                         : WAIT_ACC,
                             .whom = waits_for_any_op};
         client_wait(c, p.runs < 2 ? has_room : packed_has_room, p.runs < 2 ? (void *)c : &c->ops.packed, &wait);
-        struct op *op = p.runs < 2 ? run_init(q, &run) : pack_init(q, source, &p);
+        struct op *op = p.runs < 2 ? run_init(q, source, &run) : pack_init(q, source, &p);
         if (!op)
             return no_more(c, q, handle, started);
         started = true;
