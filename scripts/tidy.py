@@ -5,19 +5,38 @@ The static analyzer, which takes nine tenths of the time, looks at what is insta
 sanitizers. Over all sources it goes on to STATES states of a function, and to clang's own number, 225,000, where files
 are named: that takes 2.3 times as long. Prints each finding once; exit 1 if there is one. BUILD/meson-logs/tidy.json
 receives one result, of the form that scripts/summarize.py reads.
+A source of several targets is looked at once for each way in which it is compiled, not for each target.
 """
 import concurrent.futures
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 
 
 TESTS = os.path.abspath(os.path.join(os.path.dirname(__file__), "../tests")) + "/"
 STATES = 60000
+
+
+def way(command):
+    """How it is compiled: what says where the results go, and a target's own folder, left out."""
+    words, rest = shlex.split(command["command"]), []
+    while words:
+        word = words.pop(0)
+        if word in ("-o", "-MF", "-MQ"):
+            words.pop(0)
+        elif not (word.startswith("-I") and word.endswith(".p")):
+            rest.append(word)
+    return source_of(command), tuple(rest)
+
+
+def source_of(command):
+    return os.path.normpath(os.path.join(command["directory"], command["file"]))
 
 
 def tidy(build, source, deep):
@@ -43,14 +62,16 @@ def main():
         print(f"not a build folder: {error}", file=sys.stderr)
         return 2
     with commands as f:
-        sources = {os.path.normpath(os.path.join(c["directory"], c["file"])) for c in json.load(f) if c["file"].endswith(".c")}
-    sources = sorted(s for s in sources if not wanted or s.endswith(wanted))
+        ways = {way(c): c for c in json.load(f) if c["file"].endswith(".c")}
+    sources = sorted({s for s, _ in ways if not wanted or s.endswith(wanted)})
     if not sources:
         print("no such source", file=sys.stderr)
         return 2
     start, bad, seen = time.monotonic(), 0, set()
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        for code, text in pool.map(lambda source: tidy(build, source, bool(wanted)), sources):
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool, tempfile.TemporaryDirectory() as once:
+        with open(os.path.join(once, "compile_commands.json"), "w") as f:
+            json.dump(list(ways.values()), f)
+        for code, text in pool.map(lambda source: tidy(once, source, bool(wanted)), sources):
             bad += code != 0
             # A finding in a header comes with every file that includes it.
             for finding in re.split(r"^(?=\S+:\d+:\d+: (?:warning|error): )", text, flags=re.M):
