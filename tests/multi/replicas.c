@@ -1,15 +1,15 @@
 /* A program that looks at everything that sets of replicas translate, compare and decide, and ends with 0 if it is as
- * in a job without replicas. KEEL_TEST_FLIP="RANK STEP FILE": of the processes of that rank the one that makes the
- * file flips a bit of what it sends in that step; nothing else tells one replica from another. Steps: 1 put, 2 put_nb,
- * 3 message, 4 allreduce, 5 data of a signal, 6 accumulate, 7 strided put, 8 one of many puts, 9 vector put, 10 an
- * allgather. KEEL_TEST_FLIGHT likewise: it flips it in what goes into a socket, with KEEL_TEST_SECOND when it goes
- * again; further steps are 11 strided accumulate, 12 vector accumulate, 13 non-blocking accumulate, 14 the scale of one
- * (in the header), 15 fetch-and-add, 16 compare-and-swap, 17 the number that a signal adds, 0 each of what counts once.
+ * in a job without replicas. KEEL_TEST_FLIP="RANK STEP[,STEP...] FILE": of the processes of that rank the one that
+ * makes FILE-STEP flips a bit of what it sends in that step; nothing else tells one replica from another. Steps: 1 put,
+ * 2 put_nb, 3 message, 4 allreduce, 5 data of a signal, 6 accumulate, 7 strided put, 8 one of many puts, 9 vector put,
+ * 10 an allgather. KEEL_TEST_FLIGHT likewise: it flips it in what goes into a socket, with KEEL_TEST_SECOND when it
+ * goes again; further steps are 11 strided accumulate, 12 vector accumulate, 13 non-blocking accumulate, 14 the scale of
+ * one (in the header), 15 fetch-and-add, 16 compare-and-swap, 17 the number that a signal adds.
  * KEEL_TEST_TARGET: the process to which it was sent flips it where it lies, before the sender goes on.
  * KEEL_TEST_DIE and KEEL_TEST_STOP likewise: that process is killed, or stopped, there; KEEL_TEST_FENCE,
  * KEEL_TEST_ACC, KEEL_TEST_END, KEEL_TEST_EXIT: it makes a fence or an accumulate that the others do not make, or ends
  * by keel_finalize, or without it; KEEL_TEST_NO_ACC: only that one does not make it.
- * KEEL_TEST_COST=FOLDER: what a put and its fence cost, before all else.
+ * KEEL_TEST_COST=FOLDER: what a put and its fence cost, before all else. KEEL_TEST_FEW: the many puts are few.
  * KEEL_TEST_COPIES=0|1: whether a segment that is allocated with two copies has them. */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -36,8 +36,10 @@
 
 enum {
     COST_BYTES = 16 * 1024,
+    FILE_BYTES = 300,
     WORDS = 512,
-    MANY = 5000,
+    MANY = 5000, /* more than a replica remembers */
+    FEW = 100,
     SIGNAL_AT = 8 * (WORDS - 1),
     COUNTER_AT = 8 * (WORDS - 2),
     SUM_AT = 8 * (WORDS - 3)
@@ -98,17 +100,28 @@ __attribute__((visibility("default"))) ssize_t sendmsg(int fd, const struct msgh
 }
 // NOLINTEND(readability-inconsistent-declaration-parameter-name)
 
+/* Does something of that name happen in this step? To whom, and the file of the one who does it. */
+static bool happens(const char *name, int step, int *of, char file[FILE_BYTES])
+{
+    const char *text = getenv(name);
+    char steps[64], start[256], *rest;
+    if (!text || sscanf(text, "%d %63s %255s", of, steps, start) != 3)
+        return false;
+    snprintf(file, FILE_BYTES, "%s-%d", start, step);
+    for (const char *one = strtok_r(steps, ",", &rest); one; one = strtok_r(NULL, ",", &rest))
+        if (strtol(one, NULL, 10) == step)
+            return true;
+    return false;
+}
+
 /* Is it for this process to do, what only one of the rank's does, or all but one? */
 static bool is_for_me(const char *name, int step, bool alone)
 {
-    const char *text = getenv(name);
-    char file[256], own[280];
-    int of, at;
-    if (!text || sscanf(text, "%d %d %255s", &of, &at, file) != 3 || of != rank ||
-        (at != step && !(at == 0 && (step == 6 || step >= 11))))
+    char file[FILE_BYTES];
+    int of;
+    if (!happens(name, step, &of, file) || of != rank)
         return false;
-    snprintf(own, sizeof own, "%s-%d", file, step);
-    int fd = open(own, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
+    int fd = open(file, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
     if (fd >= 0)
         close(fd);
     return alone == (fd >= 0);
@@ -122,10 +135,9 @@ static bool mine(const char *name, int step)
 /* The receiver flips a bit where it has come to lie, and the sender goes on when some set's has. */
 static void flip_at_target(int step, size_t offset, int64_t value)
 {
-    const char *text = getenv("KEEL_TEST_TARGET");
-    char file[256], done[300];
-    int of, at;
-    if (!text || sscanf(text, "%d %d %255s", &of, &at, file) != 3 || at != step)
+    char file[FILE_BYTES], done[FILE_BYTES + 8];
+    int of;
+    if (!happens("KEEL_TEST_TARGET", step, &of, file))
         return;
     snprintf(done, sizeof done, "%s.done", file);
     if (rank == (of + 1) % size) {
@@ -213,15 +225,15 @@ static void test_puts(void)
 
 static void test_many(void)
 {
-    int left = (rank + size - 1) % size;
-    for (int i = 0; i < MANY; i++) {
+    int left = (rank + size - 1) % size, many = getenv("KEEL_TEST_FEW") ? FEW : MANY;
+    for (int i = 0; i < many; i++) {
         int64_t word = 10000 * rank + i;
         if (i == 17)
             flip(8, &word);
         OK(keel_put(segment, right, 8 * (size_t)(i % 64 + 300), &word, sizeof word));
     }
     OK(keel_sync());
-    look(8 * (300 + (MANY - 1) % 64), 10000 * left + MANY - 1);
+    look(8 * (300 + (size_t)(many - 1) % 64), 10000 * left + many - 1);
 }
 
 static void test_messages(void)
