@@ -229,6 +229,11 @@ void replica_world_met(void);
 /* An addition of the wrapper's own, to a word of the set's: what it finds is the same in all sets. */
 keel_status replica_add(keel_segment *segment, int rank, size_t offset, int64_t add, int64_t *old);
 
+/* ---- wrap_coll.c ---- */
+
+/* The call goes with these bytes, NULL: none. They are compared; a majority cannot be sent instead. */
+keel_status replica_contribute_kept(enum replica_call call, int target, const void *in, size_t len);
+
 /* ---- wrap.c ---- */
 
 /* The process comes to its end with that code. */
