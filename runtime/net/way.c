@@ -108,6 +108,13 @@ void way_drop(struct way *w)
     w->state = WAY_DOWN;
 }
 
+void way_anew(struct way *w, const struct ways *kind)
+{
+    uint64_t attempts = w->attempts; /* no two have the same number */
+    way_init(w, kind, w->key);
+    w->attempts = attempts;
+}
+
 void way_failed(struct way *w, uint64_t now)
 {
     if (w->state == WAY_UP && now - w->begun_at >= WAY_REST_MAX_NS)

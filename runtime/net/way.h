@@ -105,7 +105,10 @@ bool way_try(struct way *w, const struct ways *kind, const struct tp_addrs *to, 
 void way_connected(struct way *w, const struct ways *kind, uint64_t now);
 /* No event of it is wanted any more: the endpoint is destroyed. */
 void way_drop(struct way *w);
-/* The same, and the rail has failed: its TP_CLOSED has come, or it was stuck. */
+/* The other end is another process from now on: what was tried to reach the one before says nothing of it. The owner
+ * has disconnected the endpoint, and destroys it when its TP_CLOSED comes. */
+void way_anew(struct way *w, const struct ways *kind);
+/* As way_drop, and the rail has failed: its TP_CLOSED has come, or it was stuck. */
 void way_failed(struct way *w, uint64_t now);
 /* The last attempt was refused by the node's kernel: does that say that its process is gone? Over a rail where nobody
  * has answered yet it may be another host that has the same address there. */

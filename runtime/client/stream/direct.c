@@ -235,6 +235,7 @@ void direct_reset(struct client *c, int rank)
     if (!d)
         return;
     let_go(d);
+    way_anew(&d->link.way, &c->direct.ways);
     d->known = d->told = false;
     d->heard = 0;
 }

@@ -208,6 +208,34 @@ static void test_way_that_fails_for_long_is_told_once_and_taken_back(void **stat
     log_to(NULL, NULL);
 }
 
+/* The process that was there has gone elsewhere as another one, which nobody has tried to reach for long. */
+static void test_way_to_another_process_has_not_failed(void **state)
+{
+    (void)state;
+    struct way w;
+    const uint64_t s = KEEL_NS_PER_S;
+    struct tp_addrs at = {.n = 1};
+    struct sockaddr_in in = {.sin_family = AF_INET, .sin_port = htons(4711)};
+    memcpy(at.of[0].bytes, &in, sizeof in);
+    at.of[0].len = sizeof in;
+    log_to(keep_line, NULL);
+    way_init(&w, &kind, way_direct(5));
+    attempt_fails(&w, &at, 1 * s, ECONNREFUSED);
+    attempt_fails(&w, &at, 2 * s, ECONNREFUSED);
+    assert_true(way_try(&w, &kind, &at, NULL, 3 * s));
+    way_anew(&w, &kind);
+    assert_int_equal(seen.destroyed, 2); /* not the one that is under way */
+    assert_null(w.ep);
+    expect_said(NULL, NULL);
+    attempt_fails(&w, &at, 3 * s + 1, ECONNREFUSED); /* at once, and as the fourth */
+    assert_int_equal(seen.hello[1], 4);
+    attempt_fails(&w, &at, 5 * s, ECONNREFUSED);
+    expect_said(NULL, NULL);
+    attempt_fails(&w, &at, 7 * s, ECONNREFUSED);
+    expect_said("for 3 s", "");
+    log_to(NULL, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -215,6 +243,7 @@ int main(void)
         cmocka_unit_test_setup(test_way_is_tried_again_later_each_time, setup),
         cmocka_unit_test_setup(test_way_that_was_up_has_short_pauses_again, setup),
         cmocka_unit_test_setup(test_way_that_cannot_be_begun, setup),
+        cmocka_unit_test_setup(test_way_to_another_process_has_not_failed, setup),
         cmocka_unit_test_setup(test_way_that_fails_for_long_is_told_once_and_taken_back, setup),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
