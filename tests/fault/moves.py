@@ -2,6 +2,8 @@
 has failed. Nothing public asks for it: the agent is told over its console, as keelctl would be."""
 import json
 import os
+import resource
+import signal
 import socket
 import struct
 import sys
@@ -113,6 +115,27 @@ def test_a_rank_goes_to_a_spare_and_back():
             wait_begun(job, 1, n + 2)
         assert begun(job, 1) == ["1", "2", "1"], job.stdout()
         expect_no_failure(job, 2)
+
+
+def has_no_descriptor(job, node):
+    agent = [e["pid"] for e in job.events("start") if e["node"] == node][0]
+    hard = resource.prlimit(agent, resource.RLIMIT_NOFILE)[1]
+    resource.prlimit(agent, resource.RLIMIT_NOFILE, (3, hard))
+
+
+def test_an_agent_without_descriptors_cannot_start_a_process_and_says_so():
+    """A rank that begins again, and one that moves to a node that computes."""
+    for node in 1, 2:
+        with Job(["-n", "3", "--nodes", "3", "--on-failure", "substitute", MOVED, "500", "barriers"]) as job:
+            wait_until_it_counts(job, 3)
+            has_no_descriptor(job, node)
+            if node == 1:
+                os.kill([e["pid"] for e in job.events("rank_start") if e["rank"] == 1][0], signal.SIGKILL)
+            else:
+                move(job, 1, 1, 2)
+            code = job.wait()
+            line = "node %d: no descriptors for a process: Too many open files" % node
+            assert code == 1 and line in job.stderr(), (code, job.stderr())
 
 
 main(globals())
