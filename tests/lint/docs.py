@@ -149,15 +149,27 @@ def number(text, name):
     return value if found else None
 
 
+@functools.lru_cache(maxsize=None)
+def outer_names(text):
+    """What users of a source may see: its variables of the environment, and options, also those in tables."""
+    tables = re.findall(r'\{"([a-z][a-z0-9-]*)", ', text)
+    return (frozenset(re.findall(r"\bKEEL_[A-Z0-9_]+", text)),
+            frozenset(re.findall(r"--[a-z][a-z0-9-]*", text)) | {"--" + name for name in tables})
+
+
+@functools.lru_cache(maxsize=None)
+def starts_thread(text):
+    return bool(re.search(r"\bpthread_create\(", text))
+
+
 def check_names(top, files, pages):
     folders = {os.path.dirname(f) for f in files}
     folders |= {f[: f.index("/", i)] for f in folders for i in range(len(f)) if "/" in f[i:]}
     tops = {f.split("/")[0] for f in files if "/" in f}
     source = {f: read(top, f) for f in files if os.path.splitext(f)[1] in CODE and f != "tests/lint/test_docs.py"}
-    words = set(re.findall(r"\bKEEL_[A-Z0-9_]+", "\n".join(source.values())))
+    words = set().union(*(outer_names(text)[0] for text in source.values()))
     of_keelrun = {"--" + name for name in option_names(top, "pm/run/options.c")}
-    known = {"--" + name for text in source.values() for name in re.findall(r'\{"([a-z][a-z0-9-]*)", ', text)}
-    known |= {option for text in source.values() for option in re.findall(r"--[a-z][a-z0-9-]*", text)} | FOREIGN_OPTIONS
+    known = FOREIGN_OPTIONS.union(*(outer_names(text)[1] for text in source.values()))
     verbs = set(re.findall(r'\{"([a-z-]+)", "[^"]*", "', source.get("pm/ctl/keelctl.c", "")))
     for page in pages:
         text = read(top, page)
@@ -240,7 +252,7 @@ def check_architecture(top, files):
         if folder not in named:
             yield "docs/architecture.md: has no line for the folder " + folder
     for f in c:
-        if re.search(r"\bpthread_create\(", read(top, f)) and f not in named:
+        if f not in named and starts_thread(read(top, f)):
             yield "docs/architecture.md: does not say that %s starts a thread" % f
 
 
