@@ -14,18 +14,6 @@ static const struct api_calls calls = {
 #undef VOID_CALL
 };
 
-const char *const calls_names[] = {
-#define STATUS_CALL(name, parameters, arguments) "keel_" #name,
-#define VALUE_CALL(result, name, parameters, arguments) "keel_" #name,
-#define VOID_CALL(name, parameters, arguments) "keel_" #name,
-#define NEAR_CALL STATUS_CALL
-#include "runtime/client/api/calls.inc"
-#undef STATUS_CALL
-#undef NEAR_CALL
-#undef VALUE_CALL
-#undef VOID_CALL
-};
-
 /* NULL: none, and no call takes more than the look at it. Alone in its line of the cache, which nobody writes to. */
 static struct {
     const struct api_calls *table;

@@ -424,6 +424,7 @@ void node_init(struct world *w, int id)
                                   .rank_node = s->rank_node,
                                   .policy = s->policy,
                                   .replicas = w->replicas ? &w->replicas->map : NULL,
+                                  .check = s->check,
                                   .copies = setup_copies(s),
                                   .grid = s->grid.nodes ? &rule : NULL,
                                   .job = 7,

@@ -3,13 +3,13 @@
 #include <string.h>
 
 #include "runtime/base/fault.h"
-#include "runtime/client/group/coll.h"
-#include "runtime/client/op/rma.h"
-#include "runtime/client/op/signal.h"
-#include "runtime/client/segment/segment_group.h"
+#include "runtime/client/client.h"
 #include "runtime/client/segment/segment.h"
 #include "runtime/wire/arith.h"
+#include "runtime/client/replica/replica.h"
+#include "tests/sim/data/below.h"
 #include "tests/sim/data/replicas.h"
+#include "tests/sim/data/state.h"
 
 static uint64_t below(struct replica_program *q, uint64_t n)
 {
@@ -21,9 +21,10 @@ static struct client *client_of(struct replica_program *q)
     return &q->p.r->client;
 }
 
+/* As its calls count ranks: with a wrapper as the program does. */
 static int native_of(const struct replica_program *q, int rank)
 {
-    return replica_native(&q->all->map, rank, q->set);
+    return q->p.w->setup.checked ? rank : replica_native(&q->all->map, rank, q->set);
 }
 
 /* Only a set that has lost somebody is told of anything but success; it is ended soon. What it is told under the view
@@ -60,8 +61,9 @@ static bool ended(struct replica_program *q, keel_status status)
 
 static void wait_for(struct replica_program *q, int i)
 {
-    program_begin(&q->p, "keel_wait");
-    (void)ended(q, rma_wait(client_of(q), &q->out[i].handle));
+    struct replica_out *o = &q->out[i];
+    program_begin(&q->p, o->implicit ? "keel_fence_all" : "keel_wait");
+    (void)ended(q, o->implicit ? q->calls->fence_all() : q->calls->wait(&o->handle));
     free(q->out[i].bytes);
     q->out[i] = q->out[--q->outs];
 }
@@ -90,13 +92,12 @@ static const struct {
 
 static keel_status run_atomic(struct replica_program *q, struct history_op *h, int segment, int rank, size_t at)
 {
-    struct client *c = client_of(q);
     keel_segment *s = q->seg[segment];
     if (h->rmw == ARITH_CAS)
-        return rma_compare_swap(c, s, rank, at, h->a, h->b, &h->result);
+        return q->calls->compare_swap(s, rank, at, h->a, h->b, &h->result);
     if (h->rmw == ARITH_ADD)
-        return rma_fetch_add(c, s, rank, at, h->a, &h->result);
-    return rma_rmw(c, s, rank, at, KEEL_INT64, operations[h->rmw == ARITH_XOR ? 2 : 1].op, &h->a, NULL, &h->result);
+        return q->calls->fetch_add(s, rank, at, h->a, &h->result);
+    return q->calls->rmw(s, rank, at, KEEL_INT64, operations[h->rmw == ARITH_XOR ? 2 : 1].op, &h->a, NULL, &h->result);
 }
 
 static void atomic(struct replica_program *q, int segment, int target)
@@ -125,7 +126,7 @@ static void half(struct replica_program *q, int segment, int target)
     int32_t by = (int32_t)below(q, 1000), old = 0;
     keel_rmw_op op = operations[below(q, 3)].op;
     begin_ordered(q, "an atomic of 32 bits");
-    if (ended(q, rma_rmw(client_of(q), q->seg[segment], native_of(q, target), at, KEEL_INT32, op, &by, NULL, &old)))
+    if (ended(q, q->calls->rmw(q->seg[segment], native_of(q, target), at, KEEL_INT32, op, &by, NULL, &old)))
         replicas_found(q->p.w, q, old);
 }
 
@@ -145,10 +146,9 @@ static void add_doubles(struct replica_program *q, int segment, int target)
         by[i] = rng_double(&q->rng) / 3 * (double)(UINT64_C(1) << below(q, 50));
     bool blocks = below(q, 2);
     begin_ordered(q, "an accumulate");
-    struct client *c = client_of(q);
     keel_status status =
-        blocks ? rma_acc(c, q->seg[segment], native_of(q, target), at, KEEL_DOUBLE, &scale, by, n)
-               : rma_acc_nb(c, q->seg[segment], native_of(q, target), at, KEEL_DOUBLE, &scale, by, n, &o->handle);
+        blocks ? q->calls->acc(q->seg[segment], native_of(q, target), at, KEEL_DOUBLE, &scale, by, n)
+               : q->calls->acc_nb(q->seg[segment], native_of(q, target), at, KEEL_DOUBLE, &scale, by, n, &o->handle);
     if (!ended(q, status) || !blocks)
         return;
     free(o->bytes);
@@ -160,12 +160,22 @@ static void add_number(struct replica_program *q, int segment, int target)
     int64_t by = 1 + (int64_t)below(q, 1000), scale = 1;
     size_t at = replica_word_at(q->all, REPLICA_NUMBER);
     begin_ordered(q, "an accumulate of a whole number");
-    keel_status status = rma_acc(client_of(q), q->seg[segment], native_of(q, target), at, KEEL_INT64, &scale, &by, 1);
+    keel_status status = q->calls->acc(q->seg[segment], native_of(q, target), at, KEEL_INT64, &scale, &by, 1);
     if (ended(q, status))
         q->added[segment][target] += by;
 }
 
 /* ---- puts, signals, gets ---- */
+
+/* One put of the run has a bit that flips, in one of the sets. What a rank puts to itself is not looked at. */
+static bool flips_now(struct replica_program *q, int target)
+{
+    struct replicas *s = q->all;
+    if (!q->p.w->setup.flip || target == q->rank || q->rank != s->flip_rank || ++q->puts != s->flip_put ||
+        q->set != s->flip_set)
+        return false;
+    return s->flipped = true;
+}
 
 static void put(struct replica_program *q, int segment, int target, bool blocks)
 {
@@ -174,19 +184,26 @@ static void put(struct replica_program *q, int segment, int target, bool blocks)
     if (!blocks)
         wait_for_all(q); /* what is under way may lie there */
     struct replica_out *o = out_new(q, len);
-    struct client *c = client_of(q);
     if (q->p.over)
         return;
     for (size_t i = 0; i < len; i++)
         q->own[segment][target][from + i] = o->bytes[i] = (uint8_t)below(q, 256);
+    bool flips = blocks && flips_now(q, target);
+    if (flips && q->p.w->setup.flip == FLIP_SENDER)
+        o->bytes[len / 2] ^= 4;
+    o->implicit = !blocks && q->p.w->setup.checked; /* a comparison completes nothing that has a handle */
     program_begin(&q->p, "a put");
-    keel_status status =
-        blocks ? rma_put(c, q->seg[segment], native_of(q, target), at, o->bytes, len)
-               : rma_start(c, OP_PUT, q->seg[segment], native_of(q, target), at, o->bytes, NULL, len, &o->handle);
+    keel_status status = blocks ? q->calls->put(q->seg[segment], native_of(q, target), at, o->bytes, len)
+                                : q->calls->put_nb(q->seg[segment], native_of(q, target), at, o->bytes, len,
+                                                   o->implicit ? NULL : &o->handle);
     if (!ended(q, status) || !blocks)
         return;
     free(o->bytes);
     q->outs--;
+    if (flips && q->p.w->setup.flip == FLIP_TARGET)
+        replicas_flip(q, segment, target, at + len / 2);
+    if (q->p.w->setup.flip)
+        (void)ended(q, q->calls->fence_all());
 }
 
 static void send_signal(struct replica_program *q, int segment, int target)
@@ -194,7 +211,7 @@ static void send_signal(struct replica_program *q, int segment, int target)
     int64_t by = 1 + (int64_t)below(q, 9);
     begin_ordered(q, "keel_signal");
     keel_status status =
-        signal_send(client_of(q), q->seg[segment], native_of(q, target), replica_word_at(q->all, REPLICA_BELL), by);
+        q->calls->signal(q->seg[segment], native_of(q, target), replica_word_at(q->all, REPLICA_BELL), by);
     if (ended(q, status))
         q->signalled[segment][target] += by;
 }
@@ -216,7 +233,7 @@ static void get(struct replica_program *q, int segment, int target)
         return;
     program_begin(&q->p, "a get");
     keel_status status =
-        rma_get(client_of(q), q->seg[segment], native_of(q, target), replica_own_at(q->rank), bytes, sizeof bytes);
+        q->calls->get(q->seg[segment], native_of(q, target), replica_own_at(q->rank), bytes, sizeof bytes);
     if (ended(q, status) && memcmp(bytes, q->own[segment][target], sizeof bytes) != 0)
         world_fail(q->p.w, "rank %d of set %d: a get of what it has put to rank %d, segment %d, gives something else",
                    q->rank, q->set, target, segment);
@@ -255,22 +272,20 @@ static void chain(struct replica_program *q)
     size_t at = replica_word_at(q->all, REPLICA_CHAIN);
     int64_t got = 0;
     begin_ordered(q, "keel_signal to the next rank");
-    keel_status status = signal_send(client_of(q), q->seg[0], native_of(q, (q->rank + 1) % q->all->map.ranks), at, 1);
+    keel_status status = q->calls->signal(q->seg[0], native_of(q, (q->rank + 1) % q->all->map.ranks), at, 1);
     if (!ended(q, status))
         return;
     q->chained++;
     program_begin(&q->p, "keel_wait_until the rank before");
-    (void)ended(q, signal_wait(client_of(q), q->seg[0], at, KEEL_GE, q->chained, KEEL_ANY_RANK, &got));
+    (void)ended(q, q->calls->wait_until(q->seg[0], at, KEEL_GE, q->chained, KEEL_ANY_RANK, &got));
 }
 
 static bool barrier(struct replica_program *q)
 {
-    struct engine_call call = {.kind = ENGINE_BARRIER};
-    program_begin(&q->p, "a fence");
-    if (!ended(q, rma_fence(client_of(q), -1)))
-        return false;
     program_begin(&q->p, "a barrier of the set");
-    return ended(q, coll_run(q->group, &call, NULL));
+    if (q->p.w->setup.checked)
+        return ended(q, q->calls->barrier());
+    return ended(q, q->calls->fence_all()) && ended(q, q->calls->group_barrier(q->group));
 }
 
 static bool one_stage(struct replica_program *q, int k)
@@ -297,7 +312,9 @@ static bool allocate(struct replica_program *q, int i)
     for (int r = 0; r < q->all->map.ranks; r++)
         bytes[r] = g->bytes;
     program_begin(&q->p, "keel_segment_alloc_group");
-    if (!ended(q, segment_alloc_group(q->group, bytes, g->redundancy, &q->seg[i])))
+    bool checked = q->p.w->setup.checked;
+    if (!ended(q, checked ? q->calls->segment_alloc(g->bytes, g->redundancy, &q->seg[i])
+                          : q->calls->segment_alloc_group(q->group, bytes, g->redundancy, &q->seg[i])))
         return false;
     if (g->index[q->set] >= 0 && g->index[q->set] != q->seg[i]->index)
         world_fail(q->p.w, "rank %d of set %d: segment %d has another number than for others", q->rank, q->set, i);
@@ -311,8 +328,15 @@ static bool begin(struct replica_program *q)
     bool good = true;
     for (int r = 0; r < q->all->map.ranks; r++)
         natives[r] = native_of(q, r);
+    q->calls = &below_calls;
     program_begin(&q->p, "keel_group_create");
-    good = ended(q, coll_create(client_of(q), natives, q->all->map.ranks, 0, &q->group));
+    if (q->p.w->setup.checked) {
+        state_new(q->p.r->rank);
+        q->p.process->variables = 1 + q->p.r->rank;
+        good = ended(q, replica_begin(client_of(q)));
+        q->calls = calls_now();
+    } else
+        good = ended(q, q->calls->group_create(natives, q->all->map.ranks, 0, &q->group));
     for (int i = 0; i < q->all->segments && good; i++)
         good = allocate(q, i);
     return good;
@@ -333,7 +357,7 @@ void replicas_run(struct runner *r)
     for (int k = 0; k < w->model->stages && good && !w->failed; k++)
         good = one_stage(q, k);
     if (good && !q->p.over)
-        program_leave(&q->p);
+        (void)q->calls->finalize();
     if (good && !q->p.over)
         return;
     while (!w->failed) /* its set has lost somebody: its agent ends it */

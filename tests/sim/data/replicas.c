@@ -56,6 +56,9 @@ void replicas_plan(struct world *w)
     }
     for (int q = 0; q < s->map.ranks; q++)
         s->found[q] = sim_alloc(REPLICA_STEPS * sizeof *s->found[q]);
+    s->flip_set = (int)sched_below(r, (uint64_t)w->setup.sets);
+    s->flip_rank = (int)sched_below(r, (uint64_t)s->map.ranks);
+    s->flip_put = (int)sched_between(r, 1, 6);
     m->stages = w->setup.rounds;
     for (int k = 0; k < m->stages; k++) {
         m->stage[k].chain = sched_chance(r, 0.4);
@@ -141,6 +144,36 @@ void replicas_found(struct world *w, const struct replica_program *q, int64_t va
     else if (f->value != value)
         world_fail(w, "rank %d of set %d: the atomic of step %d has found %lld, in set %d %lld", q->rank, q->set,
                    q->steps, (long long)value, f->set, (long long)f->value);
+}
+
+/* ---- bits that flip ---- */
+
+void replicas_told(struct runner *r, const char *text)
+{
+    struct world *w = r->w;
+    world_say(w, "rank %d says: %s", r->rank, text);
+    if (!w->replicas || strncmp(text, "rank ", 5) != 0)
+        return;
+    if (!w->replicas->flipped)
+        world_fail(w, "nothing has flipped, and %s", text);
+    w->replicas->told = true;
+}
+
+void replicas_check_told(struct world *w, const char *when)
+{
+    if (w->replicas && w->replicas->flipped && !w->replicas->told)
+        world_fail(w, "%s: a bit has flipped, and nobody has told it", when);
+}
+
+static int copies_of(const struct world *w, int segment, int rank, int set, const uint8_t *part[COPIES_MAX]);
+
+void replicas_flip(const struct replica_program *q, int segment, int target, size_t at)
+{
+    const uint8_t *part[COPIES_MAX];
+    struct world *w = q->p.w;
+    for (int n = copies_of(w, segment, target, q->set, part); n > 0; n--)
+        ((uint8_t *)part[n - 1])[at] ^= 1u << sched_below(&w->sched, 8);
+    world_say(w, "a bit flips: set %d, segment %d, byte %zu of rank %d", q->set, segment, at, target);
 }
 
 /* ---- logs ---- */
@@ -296,6 +329,7 @@ void replicas_check_quiet(struct world *w)
 {
     if (!w->replicas)
         return;
+    replicas_check_told(w, "quiet");
     replicas_check(w, "quiet");
     for (int rank = 0; rank < w->replicas->map.ranks; rank++) {
         for (unsigned class = 0; is_first(w, rank) && class < CLASSES; class ++)

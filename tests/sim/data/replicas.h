@@ -5,6 +5,7 @@
 #ifndef KEEL_TESTS_SIM_DATA_REPLICAS_H
 #define KEEL_TESTS_SIM_DATA_REPLICAS_H
 
+#include "runtime/client/api/calls.h"
 #include "tests/sim/data/program_int.h"
 
 enum {
@@ -38,11 +39,15 @@ struct replicas {
     struct replica_found *found[RANKS_MAX]; /* [REPLICA_STEPS] by rank of the program */
     struct history history[REPLICAS_MAX][REPLICA_SEGMENTS][RANKS_MAX][REPLICA_WORDS];
     uint64_t orders; /* entries that were compared */
+    /* the bit that flips: in that set, at that put of that rank; it has flipped; somebody has said that sets differ */
+    int flip_set, flip_rank, flip_put;
+    bool flipped, told;
 };
 
 /* What a rank's process has in mind. */
 struct replica_out {
     keel_handle handle;
+    bool implicit;
     uint8_t *bytes;
 };
 enum { REPLICA_OUT = 12 };
@@ -50,7 +55,8 @@ struct replica_program {
     struct program p;
     struct replicas *all;
     struct rng rng;
-    int rank, set, steps;
+    const struct api_calls *calls;
+    int rank, set, steps, puts;
     int64_t chained; /* stages in which it has signalled to the next rank */
     keel_group *group;
     keel_segment *seg[REPLICA_SEGMENTS];
@@ -89,6 +95,12 @@ bool replicas_may_lose_rank(const struct world *w, int rank);
 bool replicas_may_lose_both(const struct world *w, int a, int b);
 /* An agent has another view: what is left of sets that are retired is ended, as keeld does. */
 void replicas_committed(struct node *n);
+/* A process writes a line for people, or ends its set with one. */
+void replicas_told(struct runner *r, const char *text);
+/* A bit that has flipped was told. */
+void replicas_check_told(struct world *w, const char *when);
+/* A bit of what it has put lies there otherwise. */
+void replicas_flip(const struct replica_program *q, int segment, int target, size_t at);
 /* An atomic of that step has found this. */
 void replicas_found(struct world *w, const struct replica_program *q, int64_t value);
 /* The logs of all sets that live. */

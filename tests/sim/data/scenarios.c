@@ -558,6 +558,32 @@ static void replicas(struct setup *s, struct rng *rng)
     }
 }
 
+/* The same, and they compare what they do. */
+static void checks(struct setup *s, struct rng *rng)
+{
+    replicas(s, rng);
+    s->checked = true;
+    s->timeout_ns = 20 * SEC;
+    s->check = (enum replica_check)(CHECK_FENCE + rng_below(rng, 3));
+    s->actions = 3 + (int)rng_below(rng, 12);
+    for (int n = (int)rng_below(rng, 3); n > 0 && s->aims < AIMS_MAX; n--) {
+        static const char *const at[] = {"replica.meeting", "replica.said", "replica.details_known", "mail.sending"};
+        struct aim *a = &s->aim[s->aims++];
+        *a = (struct aim){.node = -1, .rank = -1, .nth = 1 + (unsigned)rng_below(rng, rng_below(rng, 2) ? 10 : 100)};
+        snprintf(a->point, sizeof a->point, "%s", at[rng_below(rng, 4)]);
+        a->action = (enum aim_action)rng_below(rng, AIM_STALL + 1);
+        a->ns = rng_below(rng, rng_below(rng, 2) ? 5 * MS : 120 * MS);
+    }
+}
+
+/* Nothing dies, and a bit flips where it is put from, or where it was put. */
+static void wrong_bits(struct setup *s, struct rng *rng)
+{
+    checks(s, rng);
+    healthy(s, rng);
+    s->flip = s->check == CHECK_FENCE || rng_below(rng, 2) ? FLIP_SENDER : FLIP_TARGET;
+}
+
 /* The same with the method auto: agents say what they have measured, each something else, and ask whether slots that
  * live should move, at any moment; and die as they do. */
 static void weighings(struct setup *s, struct rng *rng)
@@ -697,6 +723,8 @@ const struct scenario scenario[] = {
     {"keeps", "ranks commit kept memory and go back to it, and die, freeze or move at each step of that", keeps},
     {"replicas", "sets of a program that runs side by side are lost but for one, at each step of their common order",
      replicas},
+    {"checks", "the same, and replicas compare what they do", checks},
+    {"wrong-bits", "a bit flips where a replica puts from, or puts to: it is told, or mended", wrong_bits},
     {"no-memory", "the n-th allocation of a rank or of an agent fails", no_memory},
     {"scarce", "allocations of a rank or of an agent fail while other things go wrong", scarce},
     {"each-of-a-rank", "a small program again and again, until each allocation of a rank has failed", each_of_a_rank},

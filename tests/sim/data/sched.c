@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/sim/data/state.h"
+
 static struct process *current;
 static struct heap simulator;
 
@@ -203,6 +205,8 @@ static void resume(struct process *p)
     p->state = PROCESS_RUNNING;
     current = p;
     struct heap *outer = heap_enter(p->of ? &p->of->heap : &p->heap);
+    if (p->variables)
+        state_enter(p->variables - 1);
     fiber_resume(p->fiber);
     heap_enter(outer);
     current = NULL;

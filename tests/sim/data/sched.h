@@ -54,6 +54,7 @@ struct process {
     struct process *next_thread;
     void *user;
     int node, rank; /* rank -1: the agent */
+    int variables;  /* 1 + their number, of those of its own (state.h); 0: it has none */
     uint32_t incarnation;
     enum process_state state;
     bool frozen;

@@ -158,6 +158,7 @@ static void watch(void *arg, uint64_t n)
         model_check(w, "at some time");
     if (is_over(w) && is_settled(w)) {
         model_check_whole(w, "at the end");
+        replicas_check_told(w, "at the end");
         w->done = true;
     } else if (w->healing && w->sched.now > w->healed_at + HEALED_LIMIT)
         not_in_time(w);

@@ -19,6 +19,7 @@ struct model;
 struct program;
 struct replicas;
 struct flips;
+struct api_calls;
 
 /* What the agreement core, and the node's processes, tell the agent's data thread. */
 enum command_type {
@@ -119,7 +120,8 @@ struct runner {
     struct control answer;
     struct memory *answer_memory;
     struct program *program;
-    uint64_t fences; /* that its program has called */
+    const struct api_calls *calls; /* what its program calls, once there is a wrapper; NULL: below_calls */
+    uint64_t fences;               /* that its program has called */
     bool dumped;
     int at_gate;      /* 1 + the gate it waits at, 0: none */
     uint64_t entered; /* of the collectives of all live ranks */
@@ -165,6 +167,9 @@ struct setup {
     bool verbose, trace;
     int nodes, spares, joiners, ranks, rank_node[RANKS_MAX]; /* joiners: that come later */
     uint64_t join_at[NODES_MAX];                             /* each of them */
+    bool checked;                                            /* they compare what they do, as check says */
+    enum replica_check check;
+    enum replica_flip { FLIP_NONE, FLIP_SENDER, FLIP_TARGET } flip; /* of a bit of what is put, in one set */
     int sets, native[RANKS_MAX]; /* runs of the program side by side, 0: it runs once; as in struct replica_map */
     enum view_policy policy;
     struct {
