@@ -4,6 +4,7 @@
 
 #include "runtime/net/shm/shm.h"
 #include "tests/sim/data/net_int.h"
+#include "tests/sim/data/state.h"
 
 enum { QUEUE_MAX = 64 * 1024 * 1024 };
 
@@ -234,7 +235,7 @@ static keel_status sim_read(struct tp_ep *base, void *dst, size_t len, uint64_t 
     struct item *i = net_item_new(ITEM_READ, ep->peer, 0);
     i->key = key;
     i->offset = offset;
-    i->dst = dst;
+    i->dst = state_place(dst);
     i->status = (keel_status)len;
     i->posted = post(ep, op);
     net_put_in(ep, i);

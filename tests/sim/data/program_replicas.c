@@ -62,8 +62,8 @@ static bool ended(struct replica_program *q, keel_status status)
 static void wait_for(struct replica_program *q, int i)
 {
     struct replica_out *o = &q->out[i];
-    program_begin(&q->p, o->implicit ? "keel_fence_all" : "keel_wait");
-    (void)ended(q, o->implicit ? q->calls->fence_all() : q->calls->wait(&o->handle));
+    program_begin(&q->p, "keel_wait");
+    (void)ended(q, q->calls->wait(&o->handle));
     free(q->out[i].bytes);
     q->out[i] = q->out[--q->outs];
 }
@@ -191,11 +191,10 @@ static void put(struct replica_program *q, int segment, int target, bool blocks)
     bool flips = blocks && flips_now(q, target);
     if (flips && q->p.w->setup.flip == FLIP_SENDER)
         o->bytes[len / 2] ^= 4;
-    o->implicit = !blocks && q->p.w->setup.checked; /* a comparison completes nothing that has a handle */
     program_begin(&q->p, "a put");
-    keel_status status = blocks ? q->calls->put(q->seg[segment], native_of(q, target), at, o->bytes, len)
-                                : q->calls->put_nb(q->seg[segment], native_of(q, target), at, o->bytes, len,
-                                                   o->implicit ? NULL : &o->handle);
+    keel_status status = blocks
+                             ? q->calls->put(q->seg[segment], native_of(q, target), at, o->bytes, len)
+                             : q->calls->put_nb(q->seg[segment], native_of(q, target), at, o->bytes, len, &o->handle);
     if (!ended(q, status) || !blocks)
         return;
     free(o->bytes);

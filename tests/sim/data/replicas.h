@@ -47,7 +47,6 @@ struct replicas {
 /* What a rank's process has in mind. */
 struct replica_out {
     keel_handle handle;
-    bool implicit;
     uint8_t *bytes;
 };
 enum { REPLICA_OUT = 12 };

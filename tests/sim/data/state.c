@@ -56,3 +56,11 @@ void state_enter(int number)
              (off_t)((size_t)number * states.bytes)) == MAP_FAILED)
         fails("state");
 }
+
+void *state_place(void *memory)
+{
+    char *at = memory;
+    if (states.fd < 0 || at < state_begin || at >= state_end)
+        return memory;
+    return states.all + (size_t)states.entered * states.bytes + (at - state_begin);
+}

@@ -11,4 +11,6 @@ extern char state_begin[STATE_PAGE], state_end[STATE_PAGE];
 void state_new(int number);
 /* It runs. */
 void state_enter(int number);
+/* Where that memory of the process that runs is whoever runs: what comes later goes there. */
+void *state_place(void *memory);
 #endif
