@@ -3,8 +3,8 @@
  * makes FILE-STEP flips a bit of what it sends in that step; nothing else tells one replica from another. Steps: 1 put,
  * 2 put_nb, 3 message, 4 allreduce, 5 data of a signal, 6 accumulate, 7 strided put, 8 one of many puts, 9 vector put,
  * 10 an allgather. KEEL_TEST_FLIGHT likewise: it flips it in what goes into a socket, with KEEL_TEST_SECOND when it
- * goes again; further steps are 11 strided accumulate, 12 vector accumulate, 13 non-blocking accumulate, 14 the scale of
- * one (in the header), 15 fetch-and-add, 16 compare-and-swap, 17 the number that a signal adds.
+ * goes again; further steps are 11 strided accumulate, 12 vector accumulate, 13 non-blocking accumulate, 14 the scale
+ * of one (in the header), 15 fetch-and-add, 16 compare-and-swap, 17 the number that a signal adds.
  * KEEL_TEST_TARGET: the process to which it was sent flips it where it lies, before the sender goes on.
  * KEEL_TEST_DIE and KEEL_TEST_STOP likewise: that process is killed, or stopped, there; KEEL_TEST_FENCE,
  * KEEL_TEST_ACC, KEEL_TEST_END, KEEL_TEST_EXIT: it makes a fence or an accumulate that the others do not make, or ends

@@ -118,7 +118,8 @@ def test_what_counts_once_is_refused_when_it_was_flipped():
             "a message came otherwise than it was sent, and its connection is made anew": 4}
     for check in ("none", "fence", *LOOKING):
         for replicas in (2, 3):
-            code, out, err = spoilt("KEEL_TEST_FLIGHT", 0, [6, *range(11, 18)], "--check", check, *nodes(replicas), replicas=replicas)
+            code, out, err = spoilt("KEEL_TEST_FLIGHT", 0, [6, *range(11, 18)], "--check", check, *nodes(replicas),
+                                    replicas=replicas)
             assert (code, out, err.count("\n")) == (0, FINE, 8), (check, replicas, code, out, err)
             for line, n in said.items():
                 assert len(re.findall(rf"rank 0 of set \d: {line}\n", err)) == n, (check, replicas, err)

@@ -232,7 +232,7 @@ static void mutexes(struct setup *s, struct rng *rng)
     for (int i = (int)rng_below(rng, 5); i > 0 && s->aims < AIMS_MAX; i--) {
         struct aim *a = &s->aim[s->aims++];
         *a = (struct aim){.node = -1, .rank = -1, .nth = 1 + (unsigned)rng_below(rng, 60)};
-        snprintf(a->point, sizeof a->point, "%s", at[rng_below(rng, 4)]);
+        snprintf(a->point, sizeof a->point, "%s", at[rng_below(rng, sizeof at / sizeof *at)]);
         a->action = (enum aim_action)rng_below(rng, AIM_STALL + 1);
         a->ns = rng_below(rng, rng_below(rng, 2) ? 5 * MS : 120 * MS);
     }
@@ -567,10 +567,11 @@ static void checks(struct setup *s, struct rng *rng)
     s->check = (enum replica_check)(CHECK_FENCE + rng_below(rng, 3));
     s->actions = 3 + (int)rng_below(rng, 12);
     for (int n = (int)rng_below(rng, 3); n > 0 && s->aims < AIMS_MAX; n--) {
-        static const char *const at[] = {"replica.meeting", "replica.said", "replica.details_known", "mail.sending"};
+        static const char *const at[] = {"replica.meeting", "replica.said", "replica.mending", "replica.details_known",
+                                         "mail.sending"};
         struct aim *a = &s->aim[s->aims++];
         *a = (struct aim){.node = -1, .rank = -1, .nth = 1 + (unsigned)rng_below(rng, rng_below(rng, 2) ? 10 : 100)};
-        snprintf(a->point, sizeof a->point, "%s", at[rng_below(rng, 4)]);
+        snprintf(a->point, sizeof a->point, "%s", at[rng_below(rng, sizeof at / sizeof *at)]);
         a->action = (enum aim_action)rng_below(rng, AIM_STALL + 1);
         a->ns = rng_below(rng, rng_below(rng, 2) ? 5 * MS : 120 * MS);
     }

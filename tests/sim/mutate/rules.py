@@ -93,7 +93,7 @@ RULES = [
     rule("order", "what waits is forgotten with its connection, and has its turn", AGENT + "ordering.c",
          "    order_forget(&p->order, w);\n    drop(p, w);",
          "    drop(p, w);"),
-    rule("order", "ranks of the node add by the processor's atomics", AGENT + "execute.c",
+    rule("order", "ranks of the node add by the processor's atomics", AGENT + "execute_once.c",
          "t->g->copies > 1 || a->view.replicas ||",
          "t->g->copies > 1 ||"),
     rule("order", "neighbours do not change with the view", AGENT + "ordering_chain.c",
