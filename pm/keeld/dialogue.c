@@ -124,7 +124,7 @@ static void keelrun_gone(struct keeld *a)
     dialogue_free(&a->dialogue.frames);
     keeld_adding_keelrun_gone(a);
     keeld_output_free(a);
-    keeld_ranks_stdin_ends(a);
+    keeld_ranks_stdin_cut(a);
     if (a->stopped) /* by Ctrl-Z: nobody else would continue them */
         keeld_ranks_forward(a, SIGCONT);
     if (a->state == KEELD_OVER)

@@ -84,6 +84,11 @@ struct keeld_process {
     bool made_to_leave; /* killed for it, unless it ends by itself before */
     int hidden_pid;     /* the rank's process, which this one has started, and which has died: 0: none; */
     int hidden_signal;  /* of what */
+    struct {
+        uint64_t bytes; /* that were given to it */
+        bool ended;     /* and it was said that these are all */
+        bool cut;       /* keelrun ended before */
+    } input;
 };
 
 struct keeld_peer { /* another node's listener */
@@ -237,8 +242,8 @@ void keeld_ranks_signal(struct keeld *a, int signal, bool standbys_only);
 void keeld_ranks_forward(struct keeld *a, int signal);
 /* A frame of standard input, for a process of rank 0 here. */
 void keeld_ranks_stdin(struct keeld *a, const uint8_t *body, size_t len);
-/* Nobody sends any more. */
-void keeld_ranks_stdin_ends(struct keeld *a);
+/* keelrun has ended, and nobody sends any more. */
+void keeld_ranks_stdin_cut(struct keeld *a);
 void keeld_ranks_pause(struct keeld *a, int stream, bool pause);
 void keeld_ranks_pmi_release(struct keeld *a, int world, const json_t *kvs);
 /* Of sets that have lost a process the others are ended. */

@@ -43,26 +43,31 @@ void keeld_ranks_forward(struct keeld *a, int signal_number)
             process_pass(a->processes[i].p, signal_number == SIGTSTP ? SIGSTOP : signal_number);
 }
 
-static void give_stdin(struct keeld *a, const uint32_t *incarnation, const uint8_t *data, size_t len)
-{
-    for (int i = 0; i < a->process_count; i++) {
-        struct process *p = a->processes[i].p;
-        if (ranks_is_first(a, p->life.rank) && (!incarnation || p->life.incarnation == *incarnation))
-            process_write_stdin(p, data, len);
-    }
-}
-
 void keeld_ranks_stdin(struct keeld *a, const uint8_t *body, size_t len)
 {
     if (len < 4)
         return;
     uint32_t incarnation = get_u32(body);
-    give_stdin(a, &incarnation, body + 4, len - 4);
+    for (int i = 0; i < a->process_count; i++) {
+        struct keeld_process *e = &a->processes[i];
+        if (!ranks_is_first(a, e->p->life.rank) || e->p->life.incarnation != incarnation)
+            continue;
+        e->input.bytes += len - 4;
+        e->input.ended = len == 4;
+        process_write_stdin(e->p, body + 4, len - 4);
+    }
 }
 
-void keeld_ranks_stdin_ends(struct keeld *a)
+/* It reads an end, as nobody waits for the dead; but it is none (ranks_events.c). */
+void keeld_ranks_stdin_cut(struct keeld *a)
 {
-    give_stdin(a, NULL, NULL, 0);
+    for (int i = 0; i < a->process_count; i++) {
+        struct keeld_process *e = &a->processes[i];
+        if (!ranks_is_first(a, e->p->life.rank))
+            continue;
+        e->input.cut = e->input.bytes > 0 && !e->input.ended && e->p->in_open;
+        process_write_stdin(e->p, NULL, 0);
+    }
 }
 
 void keeld_ranks_pause(struct keeld *a, int stream, bool pause)

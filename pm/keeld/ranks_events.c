@@ -4,6 +4,7 @@
 #include "runtime/base/log.h"
 
 #include <signal.h>
+#include <stdio.h>
 
 static struct keeld_process *entry_of(struct process *p)
 {
@@ -62,6 +63,21 @@ static void on_stdin_taken(struct process *p, size_t len)
     keeld_dialogue_send(a, MSG_STDIN_TAKEN, body, sizeof body);
 }
 
+/* A result that may be of a part of the input is none. */
+static void look_at_input(struct keeld *a, struct process *p)
+{
+    const struct keeld_process *e = entry_of(p);
+    char text[200];
+    if (!e->input.cut || p->signal || p->code)
+        return;
+    int n = snprintf(text, sizeof text,
+                     "keel: standard input of rank 0 had not come to its end when keelrun ended, after %llu bytes: its "
+                     "exit code 0 counts as 1\n",
+                     (unsigned long long)e->input.bytes);
+    keeld_output(a, p->life.rank, 2, (const uint8_t *)text, (size_t)n);
+    p->code = 1;
+}
+
 static void on_exited(struct process *p)
 {
     struct keeld *a = p->user;
@@ -79,6 +95,7 @@ static void on_exited(struct process *p)
         plane_process_moved(a->plane, p->seat);
         return;
     }
+    look_at_input(a, p);
     if (p->life.rank >= 0)
         ranks_tell_ended(a, entry_of(p));
     int aborted = entry_of(p)->aborted;

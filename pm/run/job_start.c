@@ -108,6 +108,14 @@ static void feed_lost(void *user, uint64_t read)
             (unsigned long long)read, j->options->stdin_keep);
 }
 
+static void feed_failed(void *user, uint64_t read, int error)
+{
+    char why[160];
+    snprintf(why, sizeof why, "standard input cannot be read any further than %llu bytes: %s", (unsigned long long)read,
+             strerror(error));
+    job_stop(user, 1, why);
+}
+
 void job_feed_again(struct job *j, int node, uint32_t life)
 {
     if (life <= j->feed_life)
@@ -165,7 +173,7 @@ static void run_now(struct job *j)
     job_event(j, "started", started);
     FAULT_POINT("run.started");
     j->feed_node = j->options->job.rank_node[0];
-    stdin_feed_start(&j->feed, &j->loop, (size_t)j->options->stdin_keep, feed_send, feed_lost, j);
+    stdin_feed_start(&j->feed, &j->loop, (size_t)j->options->stdin_keep, feed_send, feed_lost, feed_failed, j);
     if (j->options->timeout_s)
         uv_timer_start(&j->limit, limit_passed, (uint64_t)j->options->timeout_s * 1000, 0);
 }

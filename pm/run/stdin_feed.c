@@ -4,11 +4,14 @@
 #include "pm/wire/message.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
-enum { CHUNK = 32 * 1024 };
+enum { CHUNK = 32 * 1024, FOREGROUND_MS = 250 };
 
 static void pump(struct stdin_feed *f);
 
@@ -75,9 +78,21 @@ static void catch_up(struct stdin_feed *f)
     }
 }
 
+/* A descriptor that is closed, or that nobody may read, is as empty as that of a daemon; a terminal that has hung up
+ * has come to its end. */
+static bool is_end(int error)
+{
+    return error == EBADF || (error == EIO && isatty(STDIN_FILENO));
+}
+
 static void take(struct stdin_feed *f, const uint8_t *data, ssize_t n)
 {
+    int error = n < 0 ? errno : 0;
     f->ended = n <= 0;
+    if (error && !is_end(error)) {
+        f->failed(f->user, f->read, error);
+        return;
+    }
     if (n > 0) {
         keep(f, data, (size_t)n);
         send_some(f, data, (size_t)n);
@@ -90,26 +105,47 @@ static bool may_read(const struct stdin_feed *f)
     return f->started && !f->stopped && !f->ended && f->sent == f->read && f->in_flight < STDIN_WINDOW;
 }
 
+static void looks_again(uv_timer_t *timer);
+
 static void go_on(struct stdin_feed *f)
 {
     if (!may_read(f) || f->waiting)
         return;
-    if (!f->pollable) {
+    if (in_background()) {
+        uv_timer_start(&f->foreground, looks_again, FOREGROUND_MS, 0);
+    } else if (!f->pollable) {
         pump(f);
-    } else if (!in_background()) {
+    } else {
         f->waiting = true;
         uv_poll_start(&f->readable, UV_READABLE, readable);
     }
+}
+
+static void looks_again(uv_timer_t *timer)
+{
+    go_on(timer->data);
+}
+
+/* Who shares the descriptor may have read meanwhile what we were told of: then there is nothing. */
+static ssize_t read_some(const struct stdin_feed *f, uint8_t *buffer, size_t len)
+{
+    const struct iovec iov = {buffer, len};
+    ssize_t n = f->pollable ? preadv2(STDIN_FILENO, &iov, 1, -1, RWF_NOWAIT) : -1;
+    if (f->pollable && (n >= 0 || (errno != EOPNOTSUPP && errno != ENOSYS && errno != EINVAL)))
+        return n;
+    return read(STDIN_FILENO, buffer, len);
 }
 
 /* Reads once (when it was told that there is something), then waits for more if the window allows it. */
 static void pump(struct stdin_feed *f)
 {
     static uint8_t buffer[CHUNK];
-    if (in_background())
+    if (in_background()) {
+        go_on(f);
         return;
+    }
     while (may_read(f)) {
-        ssize_t n = read(STDIN_FILENO, buffer, sizeof buffer);
+        ssize_t n = read_some(f, buffer, sizeof buffer);
         if (n < 0 && errno == EINTR)
             continue;
         if (n >= 0 || errno != EAGAIN)
@@ -123,14 +159,30 @@ static void pump(struct stdin_feed *f)
 
 /* ---- calls ---- */
 
+/* False: files, and what is no file at all, are read without. */
+static bool poll_init(struct stdin_feed *f, uv_loop_t *loop)
+{
+    struct epoll_event all = {.events = EPOLLIN};
+    int set = epoll_create1(EPOLL_CLOEXEC);
+    if (set < 0)
+        return false;
+    if (epoll_ctl(set, EPOLL_CTL_ADD, STDIN_FILENO, &all) == 0 && uv_poll_init(loop, &f->readable, set) == 0)
+        return true;
+    close(set);
+    return false;
+}
+
 void stdin_feed_start(struct stdin_feed *f, uv_loop_t *loop, size_t limit,
                       void (*send)(void *user, const uint8_t *data, size_t len),
-                      void (*lost)(void *user, uint64_t read), void *user)
+                      void (*lost)(void *user, uint64_t read), void (*failed)(void *user, uint64_t read, int error),
+                      void *user)
 {
-    *f = (struct stdin_feed){.started = true, .limit = limit, .send = send, .lost = lost, .user = user};
-    int fd = dup(STDIN_FILENO);
-    f->pollable = fd >= 0 && uv_poll_init(loop, &f->readable, fd) == 0;
+    *f = (struct stdin_feed){
+        .started = true, .limit = limit, .send = send, .lost = lost, .failed = failed, .user = user};
+    f->pollable = poll_init(f, loop);
     f->readable.data = f;
+    uv_timer_init(loop, &f->foreground);
+    f->foreground.data = f;
     go_on(f);
 }
 
@@ -162,6 +214,8 @@ void stdin_feed_stop(struct stdin_feed *f)
 {
     if (f->started && f->waiting)
         uv_poll_stop(&f->readable);
+    if (f->started)
+        uv_timer_stop(&f->foreground);
     f->waiting = false;
     f->stopped = true;
     free(f->kept);

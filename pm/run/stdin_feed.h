@@ -1,6 +1,6 @@
 /* keelrun's standard input on its way to rank 0, with a window so that a rank that reads slowly holds us back, and kept
- * for the process in which rank 0 may begin again (ADR 0192). Does not change the flags of the descriptor, which is
- * shared with the shell. Event-loop thread only.
+ * for the process in which rank 0 may begin again (ADR 0192). Does not change the flags of the descriptor, which others
+ * share: the shell, and whoever reads or writes there beside. Event-loop thread only.
  *
  *   read from the descriptor ──► kept, if all of it is no more than the limit ──► sent to the process
  *                                      ▲── again: another process gets it from its beginning, what is kept first
@@ -14,7 +14,8 @@
 #include <uv.h>
 
 struct stdin_feed {
-    uv_poll_t readable;
+    uv_poll_t readable;    /* of a poll set that has the descriptor: libuv changes the flags of what it polls */
+    uv_timer_t foreground; /* when to look whether we have the terminal by now: nobody tells who was not stopped */
     bool started, pollable, waiting, stopped;
     bool ended;       /* its end has been read, or nothing more is read */
     bool end_told;    /* to the process that reads now */
@@ -25,12 +26,14 @@ struct stdin_feed {
     size_t limit, room;
     void (*send)(void *user, const uint8_t *data, size_t len); /* len 0: end of file */
     void (*lost)(void *user, uint64_t read); /* another process reads, and so much was read, which is not there */
+    void (*failed)(void *user, uint64_t read, int error); /* errno: there may be more, which cannot be read */
     void *user;
 };
 
 void stdin_feed_start(struct stdin_feed *f, uv_loop_t *loop, size_t limit,
                       void (*send)(void *user, const uint8_t *data, size_t len),
-                      void (*lost)(void *user, uint64_t read), void *user);
+                      void (*lost)(void *user, uint64_t read), void (*failed)(void *user, uint64_t read, int error),
+                      void *user);
 /* The process that reads now has taken so many bytes more. */
 void stdin_feed_taken(struct stdin_feed *f, size_t len);
 /* Another process reads from now on: send goes to it. */
