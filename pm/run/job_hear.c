@@ -223,10 +223,22 @@ static void on_auto(struct job *j, const json_t *m)
         news_auto(&j->news, (int)slot, chose, (int)moves, why, prices);
 }
 
+/* Who waits for the rank waits for its next process, and that for the program's end. */
+static void on_still_ends(struct job *j, const json_t *m)
+{
+    long long rank, ms;
+    if (codec_int(m, "rank", 0, j->options->job.ranks - 1, &rank) && codec_int(m, "ms", 0, INT32_MAX, &ms))
+        job_tell_waits_for(j,
+                           "rank %lld is to go to another node: it has called keel_finalize, and its program has not "
+                           "ended for %.1f s; it continues when that ends",
+                           rank, (double)ms / 1000);
+}
+
 /* A line of nodes and times: looked into only if it may be one of these. */
 void job_hear_event(struct job *j, int node, const char *line, size_t len)
 {
-    static const char *const told[] = {"\"patience\"", "\"cleared\"", "\"cut_off\"", "\"late\"", "\"auto\""};
+    static const char *const told[] = {"\"patience\"", "\"cleared\"", "\"cut_off\"",
+                                       "\"late\"",     "\"auto\"",    "\"still_ends\""};
     bool any = false;
     for (size_t i = 0; i < sizeof told / sizeof *told; i++)
         any = any || memmem(line, len, told[i], strlen(told[i]));
@@ -245,6 +257,8 @@ void job_hear_event(struct job *j, int node, const char *line, size_t len)
         news_cut_off(&j->news, node, ms);
     else if (event && strcmp(event, "auto") == 0)
         on_auto(j, m);
+    else if (event && strcmp(event, "still_ends") == 0)
+        on_still_ends(j, m);
     else if (event && strcmp(event, "late") == 0 && j->options->job.silence_ms < SILENCE_DEFAULT_MS)
         news_late(&j->news, node, json_is_number(by) ? json_number_value(by) : 0, j->options->job.silence_ms);
     json_decref(m);

@@ -58,6 +58,8 @@ def test_who_has_finalized_to_go_may_write_before_it_ends():
         assert job.stdout().endswith("all have counted to %d\n" % (3 * STEPS)), job.stdout()
         assert begun(job, 2) == 2 and not job.events("made_to_leave")
         assert [e["rank"] for e in job.events("still_ends")] == [2], job.events("still_ends")
+        assert "keelrun: rank 2 is to go to another node: it has called keel_finalize, and its program has not ended " \
+            "for 1." in job.stderr(), job.stderr()
 
 
 def test_who_has_finalized_has_left():
