@@ -330,7 +330,11 @@ static keel_status mend_or_end(const struct dispute *d, int other, struct replic
         replica_stop(text);
     if (status == KEEL_OK && mends)
         status = mend(right, wrong, last, other, good);
-    if (status != KEEL_OK && status != KEEL_ERR_RANK_DEAD)
+    if (status == KEEL_ERR_RANK_DEAD && !good) { /* who has the bytes died before all of them had come */
+        snprintf(follows, sizeof follows, ": set %d has not got all bytes of the others, and ends", d->odd);
+        line(other, follows, text);
+    }
+    if (status != KEEL_OK && (status != KEEL_ERR_RANK_DEAD || !good))
         replica_stop(text);
     replica_tell_people(d->a, text);
     check_settle(&replica.ops, &d->sums[good ? replica.set : other]);

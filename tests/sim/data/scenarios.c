@@ -577,12 +577,20 @@ static void checks(struct setup *s, struct rng *rng)
     }
 }
 
-/* Nothing dies, and a bit flips where it is put from, or where it was put. */
+/* A bit flips where it is put from, or where it was put. Nothing dies; or of three sets one process does, when sets
+ * find that they differ, or mend. */
 static void wrong_bits(struct setup *s, struct rng *rng)
 {
+    static const char *const at[] = {"replica.said", "replica.mending", "replica.details_known", "mail.sending"};
     checks(s, rng);
     healthy(s, rng);
     s->flip = s->check == CHECK_FENCE || rng_below(rng, 2) ? FLIP_SENDER : FLIP_TARGET;
+    if (s->sets < 3 || rng_below(rng, 2))
+        return;
+    struct aim *a = &s->aim[s->aims++];
+    *a = (struct aim){.node = -1, .rank = -1, .nth = 1 + (unsigned)rng_below(rng, rng_below(rng, 2) ? 3 : 30)};
+    snprintf(a->point, sizeof a->point, "%s", at[rng_below(rng, sizeof at / sizeof *at)]);
+    a->action = AIM_KILL;
 }
 
 /* The same with the method auto: agents say what they have measured, each something else, and ask whether slots that
