@@ -446,8 +446,9 @@ int main(void)
         OK(keel_segment_free(segment));
         segment = s;
     }
-    if (getenv("KEEL_TEST_COPIES"))
-        test_copies(getenv("KEEL_TEST_COPIES"));
+    const char *copies = getenv("KEEL_TEST_COPIES");
+    if (copies)
+        test_copies(copies);
     test_questions();
     test_puts();
     test_many();
