@@ -18,8 +18,9 @@ RANKS, NODES = 4, 2  # of each set
 PROGRAMS = {"stencil": [STENCIL, "5p", "--cells", "96x96", "--sweeps", "600"],
             "hpccg": [HPCCG, "24", "24", "16", "--tolerance", "1e-14", "--iterations", "100"]}
 RESULT = r"field [0-9a-f]+|error +[0-9.e-]+: right"
-OFTEN = ["replica.meeting", "replica.said", "op.intent_set", "op.before_local_store", "op.after_local_store",
-         "op.answered", "coll.entering", "coll.left", "mail.sending", "parcel.sending", "parcel.sent"]
+OFTEN = ["replica.meeting", "replica.said", "op.answered", "coll.entering", "coll.left", "mail.sending", "parcel.sending",
+         "parcel.sent"]
+STORES = ["op.intent_set", "op.before_local_store", "op.after_local_store"] # where parts have further copies
 ONCE = ["segment.group_entering", "segment.group_agreed", "segment.group_made", "rank.leaving"]
 AGENT_POINTS = ["replica.put_noted", "replica.put_applied", "replica.applied_not_forwarded", "replica.forwarded",
                 "recover.prepare_received", "recover.fenced", "recover.answered", "recover.commit_received",
@@ -90,26 +91,27 @@ def test_two_of_three_sets_die():
     assert retired, "nobody died in time"
 
 
-def at_points(points, passings, who):
+def at_points(points, passings, who, *more):
     """Who of the leading set, or of the other one, comes there for one of these times. How many sets were retired?"""
     died = {}
     for i, point in enumerate(points):
         for victim in who:
             fault = "%s:%d:kill:%s" % (point, passings[i % len(passings)], victim)
-            with Job([*options(2), *PROGRAMS["stencil"]], env={"KEEL_FAULT": fault}) as job:
+            with Job([*options(2), *more, *PROGRAMS["stencil"]], env={"KEEL_FAULT": fault}) as job:
                 died[point] = died.get(point, 0) + ends_right(job, "stencil", fault)
     return died
 
 
 def test_a_rank_dies_at_each_step():
     who = ["rank=0", "rank=%d" % (RANKS + 1)]
-    died = {**at_points(OFTEN, [1, 7, 100], who), **at_points(ONCE, [1], who)}
-    for point in OFTEN + ONCE:
+    died = {**at_points(OFTEN, [1, 7, 100], who), **at_points(ONCE, [1], who),
+            **at_points(STORES, [1, 7, 100], who, "--replica-copies", "all")}
+    for point in OFTEN + STORES + ONCE:
         assert died[point] == 2, (point, died)
 
 
 def test_an_agent_dies_at_each_step():
-    died = at_points(AGENT_POINTS[:4], [1, 7], ["node=0", "node=%d" % NODES])
+    died = at_points(AGENT_POINTS[:4], [1, 7], ["node=0", "node=%d" % NODES], "--replica-copies", "all")
     assert sum(died.values()), died
 
 
