@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 import time
 
-from keeltest import HANG_S, KEELCTL, Job, alive, wait_for
+from keeltest import HANG_S, KEELCTL, Job, alive, threads_stand_still, wait_for
 
 
 QUICK = ["--silence", "0.5s", "--stopped", "1"]  # for nodes that are to be found dead though nobody says so
@@ -163,12 +163,16 @@ class Cluster(Job):
         return [self.agents[node]] + list(self.rank_pids.get(node, {}))
 
     def signal_node(self, node, number):
+        """Who is stopped stands still when this returns: a thread that runs goes on for a moment after the signal."""
         self.poll()
-        for pid in self.node_pids(node):
+        pids = list(self.node_pids(node))
+        for pid in pids:
             try:
                 os.kill(pid, number)
             except ProcessLookupError:
                 pass
+        for pid in pids if number == signal.SIGSTOP else ():
+            wait_for(lambda: threads_stand_still(pid), "process %d to stand still" % pid)
 
     def signal_pid(self, pid, number):
         try:

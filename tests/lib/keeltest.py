@@ -77,6 +77,15 @@ def state_of(pid):
         return ""
 
 
+def threads_stand_still(pid):
+    """All are stopped, or gone."""
+    try:
+        threads = os.listdir("/proc/%d/task" % pid)
+    except OSError:
+        return True
+    return all(state_of(int(t)) in ("", "T", "t", "Z", "X") for t in threads)
+
+
 def alive(pid):
     return state_of(pid) not in ("", "Z")
 
