@@ -2,13 +2,13 @@
 
 #include "pm/wire/bytes.h"
 #include "pm/wire/message.h"
+#include "runtime/base/kernel.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 enum { CHUNK = 32 * 1024, FOREGROUND_MS = 250 };
@@ -126,16 +126,6 @@ static void looks_again(uv_timer_t *timer)
     go_on(timer->data);
 }
 
-/* Who shares the descriptor may have read meanwhile what we were told of: then there is nothing. */
-static ssize_t read_some(const struct stdin_feed *f, uint8_t *buffer, size_t len)
-{
-    const struct iovec iov = {buffer, len};
-    ssize_t n = f->pollable ? preadv2(STDIN_FILENO, &iov, 1, -1, RWF_NOWAIT) : -1;
-    if (f->pollable && (n >= 0 || (errno != EOPNOTSUPP && errno != ENOSYS && errno != EINVAL)))
-        return n;
-    return read(STDIN_FILENO, buffer, len);
-}
-
 /* Reads once (when it was told that there is something), then waits for more if the window allows it. */
 static void pump(struct stdin_feed *f)
 {
@@ -145,7 +135,9 @@ static void pump(struct stdin_feed *f)
         return;
     }
     while (may_read(f)) {
-        ssize_t n = read_some(f, buffer, sizeof buffer);
+        /* who shares the descriptor may have read meanwhile what we were told of */
+        ssize_t n = f->pollable ? kernel_read_now(STDIN_FILENO, buffer, sizeof buffer)
+                                : read(STDIN_FILENO, buffer, sizeof buffer);
         if (n < 0 && errno == EINTR)
             continue;
         if (n >= 0 || errno != EAGAIN)

@@ -15,6 +15,7 @@
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -98,6 +99,14 @@ static bool close_all_numbers(int first, bool by_exec)
     for (int fd = first; fd < most; fd++)
         close_one(fd, by_exec);
     return true;
+}
+
+ssize_t kernel_read_now(int fd, void *buffer, size_t len)
+{
+    const struct iovec iov = {buffer, len};
+    ssize_t n = preadv2(fd, &iov, 1, -1, RWF_NOWAIT);
+    bool knows = n >= 0 || (!is_missing(errno) && errno != EOPNOTSUPP && errno != EINVAL);
+    return knows ? n : read(fd, buffer, len);
 }
 
 bool kernel_close_from(int first, bool by_exec)

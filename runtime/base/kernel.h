@@ -12,6 +12,10 @@
 /* epoll_wait with a limit in nanoseconds. */
 int kernel_epoll_wait(int epoll_fd, struct epoll_event *events, int max, uint64_t timeout_ns);
 
+/* read, of what is there now: -1, EAGAIN if that is nothing, whatever the descriptor's flags are. Where the kernel, or
+ * what is behind the descriptor, knows no such read it is a plain one. */
+ssize_t kernel_read_now(int fd, void *buffer, size_t len);
+
 /* All descriptors from first on are closed, or closed by exec. Async-signal-safe. False: errno says why. */
 bool kernel_close_from(int first, bool by_exec);
 

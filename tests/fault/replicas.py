@@ -18,8 +18,8 @@ RANKS, NODES = 4, 2  # of each set
 PROGRAMS = {"stencil": [STENCIL, "5p", "--cells", "96x96", "--sweeps", "600"],
             "hpccg": [HPCCG, "24", "24", "16", "--tolerance", "1e-14", "--iterations", "100"]}
 RESULT = r"field [0-9a-f]+|error +[0-9.e-]+: right"
-OFTEN = ["replica.meeting", "replica.said", "op.answered", "coll.entering", "coll.left", "mail.sending", "parcel.sending",
-         "parcel.sent"]
+OFTEN = ["replica.meeting", "replica.said", "op.answered", "coll.entering", "coll.left", "mail.sending",
+         "parcel.sending", "parcel.sent"]
 STORES = ["op.intent_set", "op.before_local_store", "op.after_local_store"] # where parts have further copies
 ONCE = ["segment.group_entering", "segment.group_agreed", "segment.group_made", "rank.leaving"]
 AGENT_POINTS = ["replica.put_noted", "replica.put_applied", "replica.applied_not_forwarded", "replica.forwarded",
