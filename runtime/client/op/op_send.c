@@ -95,7 +95,7 @@ static keel_status send_message(struct op *op, struct piece *p, struct tp_ep *ep
     message_make(op, p, note, &m.wire);
     uint32_t len = m.wire.len;
     bool says = op_is_once(op) && replica_map_is_used(&op->client->replicas);
-    size_t head = says ? digested_make(&m, op->src + p->offset) : sizeof m.wire;
+    size_t head = says ? digested_make(&m, len ? op->src + p->offset : NULL) : sizeof m.wire;
     if (len > COPIED_MAX && p->node != op->client->node) {
         memcpy(&p->made, &m, head);
         p->remote_access = true;
