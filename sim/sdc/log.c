@@ -128,7 +128,8 @@ void log_read(struct log *l, const char *name, const char *without)
     fclose(f);
     if (l->ranks < 1)
         cli_die("%s: no job has started in it", name);
-    qsort(l->event, l->events, sizeof *l->event, by_step);
+    if (l->events)
+        qsort(l->event, l->events, sizeof *l->event, by_step);
 }
 
 void log_free(struct log *l)
