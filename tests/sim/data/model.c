@@ -144,7 +144,7 @@ void model_commit(struct world *w, struct node *n, const struct command *c)
     look_for_losses(w);
     m->commits++;
     struct heap *outer = heap_enter(&model_heap);
-    uint32_t before[RANKS_MAX];
+    uint32_t before[RANKS_MAX] = {0};
     for (int r = 0; r < w->setup.ranks; r++)
         before[r] = m->view.rank[r].incarnation;
     view_apply(&m->view, c->epoch, c->event, c->n);
