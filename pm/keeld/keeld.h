@@ -81,6 +81,7 @@ struct keeld_process {
     bool retired;       /* its set has lost another process: it is ended, and nobody is told */
     int aborted;        /* with which code it said that it ends the job (PMI); 0: it has not */
     uint64_t leave_by;  /* its rank goes elsewhere: who has not ended by then (uv_now) is overdue; 0: nobody asks */
+    bool leaves;        /* it was asked to, and not to stay since: its rank goes on in another process */
     bool made_to_leave; /* killed for it, unless it ends by itself before */
     int hidden_pid;     /* the rank's process, which this one has started, and which has died: 0: none; */
     int hidden_signal;  /* of what */

@@ -128,8 +128,10 @@ static void tell_begun(struct keeld *a, struct process *p)
     keeld_dialogue_send_json(a, MSG_BEGUN,
                              json_pack("{s:i, s:i, s:I}", "rank", p->life.rank, "pid", (int)p->pid, "incarnation",
                                        (json_int_t)p->life.incarnation));
-    if (!ranks_is_first(a, p->life.rank) || a->dialogue.gone)
+    if (!ranks_is_first(a, p->life.rank))
         process_write_stdin(p, NULL, 0);
+    else if (a->dialogue.gone)
+        ranks_input_is_cut(a, &a->processes[p->seat]);
 }
 
 void keeld_ranks_assigned(struct keeld *a, int seat, struct life life)

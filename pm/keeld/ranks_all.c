@@ -58,16 +58,23 @@ void keeld_ranks_stdin(struct keeld *a, const uint8_t *body, size_t len)
     }
 }
 
-/* It reads an end, as nobody waits for the dead; but it is none (ranks_events.c). */
+/* It reads an end, as nobody waits for the dead; but it is none (ranks_events.c). Of who has begun again nobody knows
+ * whether there was any. */
+void ranks_input_is_cut(struct keeld *a, struct keeld_process *e)
+{
+    static const char text[] = "keel: rank 0 has begun again without standard input, as keelrun has ended\n";
+    bool open = !e->input.ended && e->p->in_open;
+    e->input.cut = open && e->input.bytes > 0;
+    if (open && e->input.bytes == 0 && e->p->life.incarnation > 0)
+        keeld_output(a, e->p->life.rank, 2, (const uint8_t *)text, sizeof text - 1);
+    process_write_stdin(e->p, NULL, 0);
+}
+
 void keeld_ranks_stdin_cut(struct keeld *a)
 {
-    for (int i = 0; i < a->process_count; i++) {
-        struct keeld_process *e = &a->processes[i];
-        if (!ranks_is_first(a, e->p->life.rank))
-            continue;
-        e->input.cut = e->input.bytes > 0 && !e->input.ended && e->p->in_open;
-        process_write_stdin(e->p, NULL, 0);
-    }
+    for (int i = 0; i < a->process_count; i++)
+        if (ranks_is_first(a, a->processes[i].p->life.rank))
+            ranks_input_is_cut(a, &a->processes[i]);
 }
 
 void keeld_ranks_pause(struct keeld *a, int stream, bool pause)

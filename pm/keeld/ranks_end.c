@@ -54,6 +54,7 @@ void keeld_ranks_release(struct keeld *a, int seat)
         return;
     uint64_t in = env_number("KEEL_LEAVE_MS", LEAVE_MS_DEFAULT);
     e->leave_by = uv_now(&a->loop) + in;
+    e->leaves = true;
     keeld_event(a, "leaving", json_pack("{s:i, s:i}", "rank", e->p->life.rank, "pid", (int)e->p->pid));
     if (!uv_is_active((uv_handle_t *)&a->leaving))
         uv_timer_start(&a->leaving, leave_passed, in, 0);
@@ -65,6 +66,7 @@ void keeld_ranks_stay(struct keeld *a, int seat)
     if (!e || e->p->exited)
         return;
     e->leave_by = 0; /* the timer finds nobody */
+    e->leaves = false;
     keeld_event(a, "staying", json_pack("{s:i, s:i}", "rank", e->p->life.rank, "pid", (int)e->p->pid));
 }
 

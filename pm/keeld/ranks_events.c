@@ -63,12 +63,12 @@ static void on_stdin_taken(struct process *p, size_t len)
     keeld_dialogue_send(a, MSG_STDIN_TAKEN, body, sizeof body);
 }
 
-/* A result that may be of a part of the input is none. */
+/* A result that may be of a part of the input is none. Who goes elsewhere has none yet. */
 static void look_at_input(struct keeld *a, struct process *p)
 {
     const struct keeld_process *e = entry_of(p);
     char text[200];
-    if (!e->input.cut || p->signal || p->code)
+    if (!e->input.cut || e->leaves || p->signal || p->code)
         return;
     int n = snprintf(text, sizeof text,
                      "keel: standard input of rank 0 had not come to its end when keelrun ended, after %llu bytes: its "

@@ -1,13 +1,9 @@
 #include "pm/run/stdin_feed.h"
 
-#include "pm/wire/bytes.h"
 #include "pm/wire/message.h"
 #include "runtime/base/kernel.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
@@ -40,20 +36,11 @@ static bool is_whole(const struct stdin_feed *f)
 
 static void keep(struct stdin_feed *f, const uint8_t *data, size_t len)
 {
-    size_t before = (size_t)f->read;
     f->read += len;
-    if (!is_whole(f)) {
-        free(f->kept);
-        f->kept = NULL;
-        return;
-    }
-    while (!f->kept || before + len > f->room) {
-        f->room = f->room ? 2 * f->room : CHUNK;
-        f->kept = realloc(f->kept, f->room);
-        if (!f->kept)
-            abort();
-    }
-    memcpy(f->kept + before, data, len);
+    if (is_whole(f))
+        bytes_append(&f->kept, data, len);
+    else
+        bytes_free(&f->kept);
 }
 
 /* ---- what is sent ---- */
@@ -70,7 +57,7 @@ static void catch_up(struct stdin_feed *f)
 {
     while (f->sent < f->read && f->in_flight < STDIN_WINDOW) {
         uint64_t left = f->read - f->sent;
-        send_some(f, f->kept + f->sent, left < CHUNK ? (size_t)left : CHUNK);
+        send_some(f, f->kept.data + f->sent, left < CHUNK ? (size_t)left : CHUNK);
     }
     if (f->sent == f->read && f->ended && !f->end_told) {
         f->end_told = true;
@@ -210,6 +197,5 @@ void stdin_feed_stop(struct stdin_feed *f)
         uv_timer_stop(&f->foreground);
     f->waiting = false;
     f->stopped = true;
-    free(f->kept);
-    f->kept = NULL;
+    bytes_free(&f->kept);
 }

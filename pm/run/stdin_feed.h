@@ -13,17 +13,19 @@
 #include <stdint.h>
 #include <uv.h>
 
+#include "pm/wire/bytes.h"
+
 struct stdin_feed {
     uv_poll_t readable;    /* of a poll set that has the descriptor: libuv changes the flags of what it polls */
     uv_timer_t foreground; /* when to look whether we have the terminal by now: nobody tells who was not stopped */
     bool started, pollable, waiting, stopped;
-    bool ended;       /* its end has been read, or nothing more is read */
-    bool end_told;    /* to the process that reads now */
-    size_t in_flight; /* of what was sent to it */
-    uint64_t read;    /* bytes, of all */
-    uint64_t sent;    /* to the process that reads now */
-    uint8_t *kept;    /* all that was read, as long as that is no more than limit */
-    size_t limit, room;
+    bool ended;        /* its end has been read, or nothing more is read */
+    bool end_told;     /* to the process that reads now */
+    size_t in_flight;  /* of what was sent to it */
+    uint64_t read;     /* bytes, of all */
+    uint64_t sent;     /* to the process that reads now */
+    struct bytes kept; /* all that was read, as long as that is no more than limit */
+    size_t limit;
     void (*send)(void *user, const uint8_t *data, size_t len); /* len 0: end of file */
     void (*lost)(void *user, uint64_t read); /* another process reads, and so much was read, which is not there */
     void (*failed)(void *user, uint64_t read, int error); /* errno: there may be more, which cannot be read */

@@ -17,10 +17,10 @@ COUNT = ["sh", "-c", "wc -c"]
 def test_the_descriptor_is_as_it_was():
     """Its flags are the shell's, too: a program that reads after keelrun, or writes there, would fail with EAGAIN."""
     reads, writes = os.pipe()
-    run = subprocess.Popen([KEELRUN, "-n", "1", *COUNT], stdin=reads, stdout=subprocess.PIPE, text=True)
-    for _ in range(20):
-        assert not fcntl.fcntl(reads, fcntl.F_GETFL) & os.O_NONBLOCK
-        time.sleep(0.02)
+    run = subprocess.Popen([KEELRUN, "-n", "1", "sh", "-c", "echo ready; wc -c"], stdin=reads, stdout=subprocess.PIPE,
+                           text=True)
+    assert run.stdout.readline() == "ready\n"
+    assert not fcntl.fcntl(reads, fcntl.F_GETFL) & os.O_NONBLOCK
     os.write(writes, b"12345")
     os.close(writes)
     assert run.communicate(timeout=60)[0].strip() == "5" and run.returncode == 0
@@ -71,11 +71,12 @@ def test_whole_input_is_whole_without_keelrun():
 
 def background(tty):
     """keelrun in a process group of its own that does not have the terminal; then it gets it, and no signal."""
-    run = subprocess.Popen([KEELRUN, "-n", "1", "sh", "-c", "read x; echo got $x"], stdin=tty, stdout=tty,
-                           process_group=0)
-    time.sleep(1)
+    run = subprocess.Popen([KEELRUN, "-n", "1", "sh", "-c", "echo ready; read x; echo got $x"], stdin=tty,
+                           stdout=subprocess.PIPE, process_group=0)
+    run.stdout.readline()  # it has begun, and looked at its input
     signal.signal(signal.SIGTTOU, signal.SIG_IGN)
     os.tcsetpgrp(tty, run.pid)
+    os.write(tty, run.stdout.read())
     code = run.wait()
     os.tcsetpgrp(tty, os.getpgrp())
     return code
@@ -85,7 +86,6 @@ def test_who_gets_the_terminal_later_reads_it():
     pid, terminal = pty.fork()
     if pid == 0:
         os._exit(background(0))
-    time.sleep(2)
     os.write(terminal, b"word\n")
     end, said = time.monotonic() + 30, b""
     while b"got word" not in said and time.monotonic() < end:

@@ -190,9 +190,11 @@ def test_without_keelrun_the_next_process_has_an_empty_one():
         job_id = job.id()
         job.process.kill()
         job.process.wait()
-        assert subprocess.run([KEELCTL, "kill-node", job_id, "0"], capture_output=True, timeout=30).returncode == 0
-        wait_for(lambda: subprocess.run([KEELCTL, "status", job_id], capture_output=True, timeout=30).returncode != 0,
-                 "the job to end")
+        with subprocess.Popen([KEELCTL, "attach", job_id], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True) as attached:
+            assert subprocess.run([KEELCTL, "kill-node", job_id, "0"], capture_output=True, timeout=30).returncode == 0
+            out, err = attached.communicate(timeout=60)
+        assert "rank 0 has begun again without standard input, as keelrun has ended" in err, (out, err)
 
 
 main(globals())
