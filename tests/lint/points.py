@@ -1,8 +1,9 @@
 """points.py SOURCE: does the simulation of the data half aim at each fault point of that half?
 
-Each FAULT_POINT of the runtime stands in a list of tests/sim/data/scenarios.c, at whose points processes die, freeze or
-are cut off; or it is where the simulation does not come, and is named here with the reason. A name in scenarios.c that
-no fault point has is wrong, too."""
+Each FAULT_POINT of the runtime stands in a list of tests/sim/data/scenarios*.c, at whose points processes die, freeze
+or are cut off; or it is where the simulation does not come, and is named here with the reason. A name in these files
+that no fault point has is wrong, too."""
+import glob
 import os
 import re
 import sys
@@ -41,10 +42,17 @@ def points(source):
     return found
 
 
+def aims(source):
+    found = set()
+    for path in glob.glob(os.path.join(source, "tests/sim/data/scenarios*.c")):
+        with open(path, encoding="utf-8") as f:
+            found |= set(re.findall(r'"([a-z]+\.[a-z_]+)"', f.read()))
+    return found
+
+
 def main():
     source = sys.argv[1]
-    with open(os.path.join(source, "tests/sim/data/scenarios.c"), encoding="utf-8") as f:
-        aimed = set(re.findall(r'"([a-z]+\.[a-z_]+)"', f.read()))
+    aimed = aims(source)
     declared = points(source)
     bad = ["no scenario aims at " + p for p in sorted(declared - aimed - set(BEYOND))]
     bad += [p + " is aimed at, but no fault point" for p in sorted(aimed - declared)]
