@@ -8,6 +8,6 @@
 /* Who sends so many bytes next takes it. len 0: nobody is to. */
 struct flying {
     uint64_t len, bit;
-    bool shaped; /* they are pieces, and the operation that has the byte takes it (shaped.c) */
+    bool shaped; /* they are pieces, and the operation that has the byte takes it (shaped_ops.c) */
 };
 #endif

@@ -1,4 +1,4 @@
-/* Between rma.c, rma_wait.c, rma_update.c and shaped.c. */
+/* Between rma.c, rma_wait.c, rma_update.c, shaped.c and shaped_ops.c. */
 #ifndef KEEL_CLIENT_OP_RMA_INT_H
 #define KEEL_CLIENT_OP_RMA_INT_H
 
