@@ -1,34 +1,19 @@
-#include "runtime/agent/verify.h"
+#include "runtime/agent/verify_int.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include <sodium.h>
-
 #include "runtime/agent/agent.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/json.h"
-#include "runtime/base/words.h"
-#include "runtime/wire/hash.h"
 
 enum {
-    HASH = 32,                      /* bytes */
     TRIES = 12,                     /* of a block that differs */
     AGAIN_NS = 25 * KEEL_NS_PER_MS, /* between them */
     WAITS = 1200,                   /* of as long, for copysets that are being made equal */
     SILENCES = 3,                   /* of ANSWER_NS: then it is over */
 };
 static const uint64_t ANSWER_NS = 2 * (uint64_t)KEEL_NS_PER_S;
-
-/* What a copy says of a block. */
-struct said {
-    bool here;
-    int status; /* KEEL_OK; KEEL_ERR_DATA_LOST; KEEL_ERR_STATE: it has no such copy */
-    uint64_t generation;
-    uint32_t len;
-    uint8_t hash[HASH], before[HASH]; /* of this try and of the one before it */
-    uint8_t bytes[WIRE_BODY_MAX];
-};
 
 struct verify {
     struct verify *next;
@@ -159,26 +144,6 @@ static uint32_t block_len(const struct verify *v, uint64_t bytes)
     return (uint32_t)(left < max ? left : max);
 }
 
-static void look(const struct agent *a, const struct msg_hash *m, struct said *said)
-{
-    const struct store_segment *s = m->at.slot < a->view.nodes ? store_find(&a->store, m->at.seg) : NULL;
-    const struct store_copy *copy = store_copy(&a->store, m->at.seg, m->at.slot);
-    said->here = true;
-    said->status = !copy ? KEEL_ERR_STATE : copy->lost ? KEEL_ERR_DATA_LOST : KEEL_OK;
-    said->generation = s ? a->view.copyset[copyset_of(m->at.slot, s->redundancy)].generation : 0;
-    said->len = 0;
-    if (said->status != KEEL_OK || m->at.offset > copy->bytes || m->bytes > copy->bytes - m->at.offset ||
-        m->bytes > (m->exact ? (uint32_t)WIRE_BODY_MAX : VERIFY_BLOCK))
-        return;
-    if (m->exact) {
-        said->len = m->bytes;
-        words_load(said->bytes, copy->base + m->at.offset, m->bytes);
-    } else {
-        said->len = HASH;
-        crypto_generichash(said->hash, HASH, copy->base + m->at.offset, m->bytes, NULL, 0);
-    }
-}
-
 static void ask(struct agent *a, struct verify *v, const struct view_copyset *g, uint32_t len)
 {
     struct msg_hash m = {
@@ -195,12 +160,12 @@ static void ask(struct agent *a, struct verify *v, const struct view_copyset *g,
     v->nodes = g->copies;
     for (int i = 0; i < g->copies; i++) {
         v->node[i] = g->copy[i].node;
-        memcpy(v->said[i].before, v->said[i].hash, HASH);
+        memcpy(v->said[i].before, v->said[i].hash, VERIFY_HASH);
         v->said[i].here = false;
     }
     for (int i = 0; i < g->copies; i++) {
         if (v->node[i] == a->self)
-            look(a, &m, &v->said[i]);
+            verify_look(a, &m, &v->said[i]);
         else
             agent_tell(a, v->node[i], &w, NULL);
     }
@@ -255,7 +220,7 @@ static bool is_as_before(const struct verify *v)
 {
     for (int i = 0; i < v->nodes; i++)
         if (v->said[i].status != KEEL_OK || v->said[i].generation != v->generation ||
-            (v->tries > 0 && memcmp(v->said[i].hash, v->said[i].before, HASH) != 0))
+            (v->tries > 0 && memcmp(v->said[i].hash, v->said[i].before, VERIFY_HASH) != 0))
             return false;
     return true;
 }
@@ -287,7 +252,7 @@ static void compare(struct agent *a, struct verify *v)
     for (int i = 0; i < v->nodes; i++) {
         lost = lost && v->said[i].status == KEEL_ERR_DATA_LOST;
         equal = equal && v->said[i].status == KEEL_OK && v->said[i].generation == v->generation &&
-                memcmp(v->said[i].hash, v->said[0].hash, HASH) == 0;
+                memcmp(v->said[i].hash, v->said[0].hash, VERIFY_HASH) == 0;
     }
     if (lost) {
         next_part(a, v);
@@ -327,7 +292,7 @@ void verify_told(struct agent *a, int from, const struct wire *w, const void *bo
     struct msg_hashed m;
     msg_hashed_decode(w, &m);
     struct verify *v = a->audits.first;
-    if (!v || !v->asked || m.question != v->number || m.len > (v->exact ? (uint32_t)WIRE_BODY_MAX : HASH))
+    if (!v || !v->asked || m.question != v->number || m.len > (v->exact ? (uint32_t)WIRE_BODY_MAX : VERIFY_HASH))
         return;
     for (int i = 0; i < v->nodes; i++)
         if (v->node[i] == from) {
@@ -340,20 +305,6 @@ void verify_told(struct agent *a, int from, const struct wire *w, const void *bo
                 memcpy(v->exact ? said->bytes : said->hash, body, m.len);
         }
     hear(a, v);
-}
-
-void verify_asked(struct agent *a, int from, const struct wire *w)
-{
-    struct said said;
-    struct msg_hash m;
-    struct wire answer;
-    msg_hash_decode(w, &m);
-    look(a, &m, &said);
-    msg_hashed_encode(
-        &(struct msg_hashed){
-            .len = said.len, .question = m.question, .status = said.status, .generation = said.generation},
-        &answer);
-    agent_tell(a, from, &answer, m.exact ? said.bytes : said.hash);
 }
 
 /* ---- start and end ---- */
