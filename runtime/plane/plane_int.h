@@ -11,6 +11,8 @@
  *   waits.c      what the ranks wait for
  *   counts.c     what the ranks and this agent have counted
  *   blob.c       what a node tells the others before the start
+ *   networks.c   the networks between nodes, before and after it is known which it is
+ *   asked.c      what the data half asks for
  *   start.c      start and end */
 #ifndef KEEL_PLANE_PLANE_INT_H
 #define KEEL_PLANE_PLANE_INT_H
@@ -215,6 +217,17 @@ void hidden_closed(struct process *k);
 /* Has one that can say nothing any more another program by now? */
 void hidden_mute(struct process *k);
 void hidden_forget(struct plane *p, struct process *k);
+
+/* networks.c */
+struct blob;
+/* With auto the devices (first, ofi_init.h) and tcp are opened; networks_choose says which of them it is when all nodes
+ * have been heard. */
+keel_status networks_open(struct plane *p, struct blob *b);
+/* The devices, if all nodes have one. All come to the same result: all read the same. */
+void networks_choose(struct plane *p, const struct plane_blob *blobs, int members);
+
+/* asked.c */
+struct agent_ops asked_ops(struct plane *p);
 
 /* waits.c; on the data thread, in each round */
 void waits_look(struct plane *p);

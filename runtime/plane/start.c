@@ -19,8 +19,6 @@
 #include "runtime/plane/blob.h"
 #include "runtime/plane/plane_int.h"
 #include "runtime/topo/rule.h"
-#include "runtime/net/sealed/sealed.h"
-#include "runtime/net/shm/shm.h"
 
 enum { SPIN_US_DEFAULT = 50 };
 
@@ -58,90 +56,6 @@ static keel_status make_page(struct plane *p)
     return KEEL_OK;
 }
 
-/* ---- what the data half asks for ---- */
-
-#define WAITED_NS (2 * KEEL_NS_PER_S) /* who waits says so more often than that */
-
-static void submit(void *user, const struct view_event *e)
-{
-    struct plane *p = user;
-    helper_submit(p->helper, e);
-}
-
-static void check(void *user, int node)
-{
-    struct plane *p = user;
-    helper_check(p->helper, node);
-    helper_waits(p->helper, node, clock_now_ns() + WAITED_NS); /* who asks waits, and asks again */
-}
-
-static void stake(void *user, int node, enum view_stake stake)
-{
-    struct plane *p = user;
-    helper_stake(p->helper, node,
-                 stake == STAKE_JOB    ? MEMBER_FATAL
-                 : stake == STAKE_DATA ? MEMBER_COSTLY
-                                       : MEMBER_CHEAP);
-}
-
-static void refused(void *user, int node)
-{
-    struct plane *p = user;
-    helper_refused(p->helper, node);
-}
-
-static void broken(void *user, int node)
-{
-    struct plane *p = user;
-    helper_broken(p->helper, node);
-}
-
-static void prepared(void *user, uint64_t proposal, uint64_t value)
-{
-    struct plane *p = user;
-    helper_prepared(p->helper, proposal, value);
-}
-
-static void fatal(void *user, const char *why)
-{
-    queue_fatal(user, why);
-}
-
-static void event(void *user, const char *name, const char *members)
-{
-    queue_event(user, name, members);
-}
-
-static void tell_answer(void *user, enum upcall_type type, uint64_t id, const char *members)
-{
-    enum { TEXT_MAX = 640 };
-    struct upcall *u = queue_upcall_new(user, type);
-    if (!u || !(u->text = malloc(TEXT_MAX))) {
-        free(u);
-        return;
-    }
-    u->epoch = id;
-    snprintf(u->text, TEXT_MAX, "{%s}", members);
-    queue_upcall(user, u);
-}
-
-static void verified(void *user, uint64_t id, const char *members)
-{
-    tell_answer(user, UPCALL_VERIFIED, id, members);
-}
-
-static void rebalanced(void *user, uint64_t id, const char *members)
-{
-    tell_answer(user, UPCALL_REBALANCED, id, members);
-}
-
-static keel_status fill(void *user, void *base, int64_t handle, size_t offset, const void *from, size_t bytes)
-{
-    struct plane *p = user;
-    (void)base;
-    return memory_fill(&p->credit, handle, offset, from, bytes);
-}
-
 /* NULL where there is no grid. Not KEEL_OK: keelrun makes no such one. */
 static keel_status read_grid(const struct job_settings *s, struct grid_rule *rule, const struct grid_rule **out,
                              char why[PLANE_WHY_MAX])
@@ -158,29 +72,7 @@ static keel_status read_grid(const struct job_settings *s, struct grid_rule *rul
 static keel_status make_agent(struct plane *p, const struct grid_rule *grid)
 {
     const struct plane_config *config = &p->config;
-    struct agent_config c = {.ops = {.user = p,
-                                     .submit = submit,
-                                     .check = check,
-                                     .stake = stake,
-                                     .refused = refused,
-                                     .broken = broken,
-                                     .prepared = prepared,
-                                     .fatal = fatal,
-                                     .event = event,
-                                     .memory_make = memory_make,
-                                     .memory_free = memory_free,
-                                     .memory_fill = fill,
-                                     .memory_empty = memory_empty,
-                                     .memory_used = memory_used,
-                                     .answer = procs_answer,
-                                     .assign = procs_assign,
-                                     .release = procs_release,
-                                     .stay = procs_stay,
-                                     .forgotten = procs_forgotten,
-                                     .look_at = procs_look_at,
-                                     .failed = procs_failed,
-                                     .verified = verified,
-                                     .rebalanced = rebalanced},
+    struct agent_config c = {.ops = asked_ops(p),
                              .self = config->node,
                              .nodes = config->settings->nodes,
                              .spares = config->settings->spares,
@@ -205,36 +97,6 @@ static keel_status make_agent(struct plane *p, const struct grid_rule *grid)
                              .now = clock_now_ns()};
     fault_init(config->node, -1, 0);
     return agent_init(&p->agent, &c);
-}
-
-static keel_status open_net(struct plane *p, const char *provider, bool optional, struct tp **net,
-                            struct tp_addrs *addrs)
-{
-    const struct job_settings *s = p->config.settings;
-    int others = s->nodes + s->spares - 1; /* to each and from each */
-    struct tp_config config = {
-        .host = p->hosts.of[0], .provider = provider, .optional = optional, .connections = 2 * others + s->ranks};
-    for (int i = 1; i < p->hosts.n; i++)
-        config.more[i - 1] = p->hosts.of[i];
-    keel_status status = tp_net_open(&config, s->secure ? p->config.secret : NULL, net);
-    if (status == KEEL_OK)
-        status = addrs_listen(*net, addrs);
-    return status;
-}
-
-/* With auto both are opened, and which it is is said when all nodes have been heard. The devices go first
- * (ofi_init.h). */
-static keel_status open_transports(struct plane *p, struct blob *b)
-{
-    const struct job_settings *s = p->config.settings;
-    snprintf(p->provider, sizeof p->provider, "%s", s->provider == PROVIDER_VERBS ? "verbs" : "tcp");
-    struct tp_addrs device = {0};
-    if (s->provider == PROVIDER_AUTO && !s->secure && open_net(p, "verbs", true, &p->device_net, &device) == KEEL_OK)
-        b->device_addr = device.of[0];
-    keel_status status = open_net(p, p->provider, false, &p->net, &b->addrs);
-    if (status == KEEL_OK)
-        status = tp_shm_open(&p->shm);
-    return status;
 }
 
 static keel_status watch(struct plane *p, int fd)
@@ -327,7 +189,7 @@ keel_status plane_create(const struct plane_config *config, const struct plane_c
     struct blob b = {0};
     keel_status status = p->epoll_fd < 0 || p->command_fd < 0 || p->wake_fd < 0 ? refusal_note(errno) : KEEL_OK;
     if (status == KEEL_OK)
-        status = open_transports(p, &b);
+        status = networks_open(p, &b);
     if (status == KEEL_OK)
         status = make_page(p);
     if (status == KEEL_OK)
@@ -344,23 +206,6 @@ keel_status plane_create(const struct plane_config *config, const struct plane_c
     blob_write(&b, blob);
     *out = p;
     return KEEL_OK;
-}
-
-/* The devices, if all nodes have one. All come to the same result: all read the same. */
-static void choose_net(struct plane *p, const struct plane_blob *blobs, int members)
-{
-    bool all = p->device_net != NULL;
-    struct blob b;
-    for (int m = 0; all && m < members; m++)
-        all = blobs[m].len == 0 || (blob_read(&blobs[m], &b) && b.device_addr.len > 0);
-    struct tp *other = all ? p->net : p->device_net;
-    if (all) {
-        p->net = p->device_net;
-        snprintf(p->provider, sizeof p->provider, "verbs");
-    }
-    p->device_net = NULL;
-    if (other)
-        other->table->close(other);
 }
 
 static keel_status fail(char why[PLANE_WHY_MAX], keel_status status, const char *what)
@@ -405,7 +250,7 @@ keel_status plane_start(struct plane *p, const struct plane_blob *blobs, char wh
     struct grid_rule rule;
     const struct grid_rule *grid;
     why[0] = 0;
-    choose_net(p, blobs, members);
+    networks_choose(p, blobs, members);
     keel_status status = read_grid(p->config.settings, &rule, &grid, why);
     if (status != KEEL_OK)
         return status;
