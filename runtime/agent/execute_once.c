@@ -163,6 +163,8 @@ void execute_counted(struct agent *a, const struct request_target *t)
 {
     int64_t value;
     struct msg_identity id;
+    if (ordering_is_over(a, t->w))
+        return;
     msg_identity_decode(t->w, &id);
     enum dedup_verdict verdict = look(a, t, &id, &value);
     if (verdict == DEDUP_ECHO)

@@ -124,16 +124,32 @@ static uint64_t what_of(const struct agent *a, const struct wire *w, const void 
     return digest(body, w->len, hash);
 }
 
-bool ordering_has_turn(const struct agent *a, const struct wire *w, int copyset)
+/* Of those that do not commute, to what a set has for itself. */
+static bool is_ordered(const struct agent *a, const struct wire *w)
 {
-    const struct ordering *o = &a->ordering;
     struct msg_at at;
     struct msg_identity id;
-    if (!o->map || (w->type != WIRE_ACC && w->type != WIRE_RMW) || copyset_slot(copyset) != a->self)
+    if (!a->view.replicas || (w->type != WIRE_ACC && w->type != WIRE_RMW))
         return false;
     msg_at_decode(w, &at);
     msg_identity_decode(w, &id);
-    return at.seg >= SEGMENT_GROUP_FIRST && !id.of_task && replica_of(o->map, wire_life(w).rank).set == o->set;
+    return at.seg >= SEGMENT_GROUP_FIRST && !id.of_task;
+}
+
+static int set_of(const struct agent *a, const struct wire *w)
+{
+    return replica_of(a->view.replicas, wire_life(w).rank).set;
+}
+
+bool ordering_is_over(const struct agent *a, const struct wire *w)
+{
+    return is_ordered(a, w) && !view_set_is_whole(&a->view, set_of(a, w));
+}
+
+bool ordering_has_turn(const struct agent *a, const struct wire *w, int copyset)
+{
+    const struct ordering *o = &a->ordering;
+    return o->map && copyset_slot(copyset) == a->self && is_ordered(a, w) && set_of(a, w) == o->set;
 }
 
 static void again(struct conn *c, const struct wire *w)
@@ -166,8 +182,6 @@ void ordering_take(struct agent *a, struct conn *c, const struct wire *w, const 
 {
     struct ordered_part *p = &a->ordering.part[copyset_class(copyset)];
     struct msg_identity id;
-    if (!p->in)
-        return; /* the set is retired, and its processes are being ended: none is told what others do not know */
     msg_identity_decode(w, &id);
     struct order_name name = name_of(a, w, &id);
     struct ordered *earlier = find(p, &name);

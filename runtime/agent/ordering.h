@@ -43,6 +43,9 @@ void ordering_init(struct agent *a);
 /* Also of an all-zero one. */
 void ordering_fini(struct ordering *o);
 
+/* Is the request of a set that is retired? Its order is known to nobody any more, whichever node has the part now, and
+ * its processes are being ended: it is not executed, and none is told what others do not know. */
+bool ordering_is_over(const struct agent *a, const struct wire *w);
 /* Has the request its turn in an order? It is for a part that this node is the primary of. */
 bool ordering_has_turn(const struct agent *a, const struct wire *w, int copyset);
 /* Such a request, and what is remembered of it: from here on it is executed and answered in its turn. */

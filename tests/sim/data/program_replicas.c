@@ -27,12 +27,11 @@ static int native_of(const struct replica_program *q, int rank)
     return q->p.w->setup.checked ? rank : replica_native(&q->all->map, rank, q->set);
 }
 
-/* Only a set that has lost somebody is told of anything but success; it is ended soon. What it is told under the view
- * by which it is retired the program does not see (replica_after in client/replica/exchange.c). */
+/* Only a set that has lost somebody is told of anything but success; it is ended soon. What succeeds is what all sets
+ * are told, also under the view by which the own one is retired. */
 static bool went(struct replica_program *q, keel_status status)
 {
     struct program *p = &q->p;
-    p->over = p->over || atomic_load(&p->r->client.page->retired) >> q->set & 1;
     if (status == KEEL_OK || p->over)
         return !p->over;
     for (int g = 0; status == KEEL_ERR_DATA_LOST && g < p->w->setup.nodes * CLASSES; g++)

@@ -146,9 +146,27 @@ static void test_ordering_retired_set_is_told_nothing(void **state)
     (void)state;
     world_kill_rank(1);
     ask(0, swap_of(0, 0, 0, 1, 5), NULL);
-    assert_int_equal(w.rank[0].replies, 0);
+    assert_true(w.rank[0].replies == 0 && word(0) == 0);
     ask(2, swap_of(2, 2, 0, 1, 5), NULL); /* it leads now, and alone */
     assert_int_equal(w.rank[2].replies, 1);
+}
+
+/* Nor is anything executed, whoever has the part now. */
+static void test_ordering_retired_set_is_told_nothing_by_the_next_copy(void **state)
+{
+    int64_t is;
+    (void)state;
+    world_kill_node(1);
+    const struct view_copyset *g = &w.node[0].agent.view.copyset[copyset_of(1, 1)];
+    int node = g->copy[0].node;
+    struct wire wire = swap_of(0, 1, 0, 1, 5);
+    assert_int_not_equal(node, 1);
+    wire.raw.seg = SEG_WITH_SHADOWS;
+    wire.epoch = g->generation;
+    rank_send(&w.rank[0], node, wire, NULL);
+    world_pump();
+    memcpy(&is, store_copy(&w.node[node].agent.store, SEG_WITH_SHADOWS, 1)->base + AT, sizeof is);
+    assert_true(w.rank[0].replies == 0 && is == 0);
 }
 
 /* A set stays whole without a node whose ranks have come to their end. */
@@ -453,6 +471,7 @@ int main(void)
         TWO(test_ordering_other_set_follows_whatever_comes_first),
         THREE(test_ordering_next_set_goes_on_with_what_was_decided),
         TWO(test_ordering_retired_set_is_told_nothing),
+        TWO(test_ordering_retired_set_is_told_nothing_by_the_next_copy),
         TWO(test_ordering_part_that_is_gone_with_its_node_has_left_the_chain),
         THREE(test_ordering_what_waits_under_an_older_route_comes_again),
         TWO(test_ordering_pieces_follow_each_other),
