@@ -4,7 +4,8 @@
  * 2 put_nb, 3 message, 4 allreduce, 5 data of a signal, 6 accumulate, 7 strided put, 8 one of many puts, 9 vector put,
  * 10 an allgather. KEEL_TEST_FLIGHT likewise: it flips it in what goes into a socket, with KEEL_TEST_SECOND when it
  * goes again; further steps are 11 strided accumulate, 12 vector accumulate, 13 non-blocking accumulate, 14 the scale
- * of one (in the header), 15 fetch-and-add, 16 compare-and-swap, 17 the number that a signal adds.
+ * of one (in the header), 15 fetch-and-add, 16 compare-and-swap, 17 the number that a signal adds; of FLIP: 18 kept
+ * memory.
  * KEEL_TEST_TARGET: the process to which it was sent flips it where it lies, before the sender goes on.
  * KEEL_TEST_DIE and KEEL_TEST_STOP likewise: that process is killed, or stopped, there; KEEL_TEST_FENCE,
  * KEEL_TEST_ACC, KEEL_TEST_END, KEEL_TEST_EXIT: it makes a fence or an accumulate that the others do not make, or ends
@@ -379,6 +380,31 @@ static void test_locks_and_tasks(void)
     OK(keel_taskpool_free(pool));
 }
 
+/* A version has the same bytes in all sets; others read it, and it can be gone back to. */
+static void test_kept(void)
+{
+    int64_t kept[16], got;
+    uint64_t version = 9, since = 9;
+    OK(keel_keep_room(sizeof kept));
+    OK(keel_keep("kept", kept, sizeof kept));
+    OK(keel_keep_restore(&version, &since));
+    CHECK(version == 0 && since == 0);
+    for (int v = 1; v <= 3; v++) {
+        for (int i = 0; i < 16; i++)
+            kept[i] = 1800000 + 1000 * rank + 100 * v + i;
+        if (v == 2)
+            flip(18, &kept[7]);
+        OK(keel_keep_commit((uint64_t)v));
+        CHECK(kept[7] == 1800007 + 1000 * rank + 100 * v);
+        OK(keel_keep_get(right, "kept", 56, &got, sizeof got, &version));
+        CHECK(got == 1800007 + 1000 * right + 100 * v && version == (uint64_t)v);
+        kept[7] = 0;
+        OK(keel_keep_rollback(&version));
+        CHECK(kept[7] == 1800007 + 1000 * rank + 100 * v && version == (uint64_t)v);
+    }
+    CHECK(keel_keep_commit(3) == KEEL_ERR_ARG);
+}
+
 static void test_questions(void)
 {
     size_t count = 9;
@@ -458,6 +484,7 @@ int main(void)
     test_atomics();
     test_accumulates();
     test_locks_and_tasks();
+    test_kept();
     OK(keel_segment_free(segment));
     OK(keel_finalize());
     if (rank == 0)

@@ -19,7 +19,8 @@ WHERE = {1: "4th operation since the start, keel_put to rank 1, segment 1 at 0, 
          5: "keel_put_signal to rank 1, segment 1 at 16, 8 bytes", 6: "keel_acc to rank 1, segment 1 at 4072, 8 bytes",
          7: "keel_put_strided to rank 1, segment 1 at 1024, 128 bytes",
          8: "operation since the start, keel_put to",
-         9: "keel_put_vector to rank 1, segment 1 at 1400, 24 bytes", 10: "keel_group_allgather, 8 bytes"}
+         9: "keel_put_vector to rank 1, segment 1 at 1400, 24 bytes", 10: "keel_group_allgather, 8 bytes",
+         18: "keel_keep, range 1, 128 bytes"}
 ENDS = (7, 9)  # of three that differ in it one ends
 LANDS = {1: r"keel_put to rank 1, segment 1, has put at 0, 8 bytes",
          2: r"keel_put_nb to rank 1, segment 1, has put at 8, 8 bytes",

@@ -105,8 +105,7 @@ static keel_status write_bytes(struct client *c, int slot)
     return r.status != KEEL_OK ? r.status : status;
 }
 
-/* Makes the version in the slot that does not have the last one. */
-static keel_status write_version(struct client *c, uint64_t version, uint64_t meeting, const char *folder)
+keel_status keep_write_version(struct client *c, uint64_t version, uint64_t meeting, const char *folder)
 {
     struct keep *k = c->keep;
     const int slot = k->slot == 0;
@@ -129,11 +128,11 @@ static keel_status write_version(struct client *c, uint64_t version, uint64_t me
 
 /* The ranks have met and found that they differ, or the like: the version does not count, so that whoever takes the
  * rank over begins with the one before, to which the others go back. */
-static void take_back(struct client *c)
+void keep_take_back(struct client *c, uint64_t meeting)
 {
     struct keep *k = c->keep;
     const int slot = k->slot == 0;
-    const struct keep_slot none = {.at = k->meeting};
+    const struct keep_slot none = {.at = meeting};
     k->side[slot].mine = false;
     (void)keep_put(c, offsetof(struct keep_root, slot) + (size_t)slot * sizeof none, &none, sizeof none);
 }
@@ -170,7 +169,7 @@ keel_status keep_commit_in(struct client *c, uint64_t version, const char *folde
     if (!k->entering) {
         keel_status status = rma_fence(c, -1);
         if (status == KEEL_OK)
-            status = write_version(c, version, c->collectives + 1, folder);
+            status = keep_write_version(c, version, c->collectives + 1, folder);
         if (status != KEEL_OK)
             return status;
         k->entering = version;
@@ -181,7 +180,7 @@ keel_status keep_commit_in(struct client *c, uint64_t version, const char *folde
         k->slot = k->slot == 0;
         k->version = version;
     } else if (!k->entering) {
-        take_back(c);
+        keep_take_back(c, k->meeting);
     }
     return status;
 }

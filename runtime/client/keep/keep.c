@@ -46,13 +46,25 @@ keel_status keep_room(struct client *c, size_t bytes_per_rank)
     keel_status able = !bytes ? KEEL_ERR_ARG : k ? KEEL_OK : KEEL_ERR_NOMEM;
     keel_segment *segment;
     keel_status status = segment_alloc_for(c, able, SEGMENT_OF_KEPT, bytes, &segment);
-    if (status != KEEL_OK || !k)
-        return status;
+    if (status == KEEL_OK && k)
+        keep_has_room(c, segment, bytes_per_rank);
+    return status;
+}
+
+bool keep_wants_room(struct client *c, size_t bytes_per_rank, size_t *bytes)
+{
+    struct keep *k = keep_of(c);
+    *bytes = k ? keep_part_bytes(bytes_per_rank) : 0;
+    return !k || !k->segment;
+}
+
+void keep_has_room(struct client *c, keel_segment *segment, size_t bytes_per_rank)
+{
+    struct keep *k = c->keep;
     k->segment = segment;
     k->room = bytes_per_rank;
     k->slot = -1;
     k->restored = !c->restarted && !keep_begins_with();
-    return KEEL_OK;
 }
 
 /* Each page of it is there. What it may be used for, nobody can ask. */

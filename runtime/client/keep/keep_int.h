@@ -48,6 +48,11 @@ keel_status keep_root_of(struct client *c, int rank, struct keep_root *root);
 keel_status keep_meet(struct client *c, uint64_t version, const char *folder);
 /* keep_commit, of a version that is then saved to the folder; empty: it is not. */
 keel_status keep_commit_in(struct client *c, uint64_t version, const char *folder);
+/* commit.c: makes the version in the slot that does not have the last one; and it does not count. */
+keel_status keep_write_version(struct client *c, uint64_t version, uint64_t meeting, const char *folder);
+void keep_take_back(struct client *c, uint64_t meeting);
+/* restore.c: the memory that is registered gets what the slot has. */
+keel_status keep_load_slot(struct client *c, const char *call, int slot, uint64_t version);
 /* restore.c: the table of a slot, which is one. call: the name of the public call, for lines. */
 keel_status keep_table_of(struct client *c, const char *call, int rank, int slot, struct keep_table *t);
 /* No rank below this one lives, as far as this process knows. */

@@ -56,7 +56,7 @@ keel_status keep_table_of(struct client *c, const char *call, int rank, int slot
     return tell(call, rank, status);
 }
 
-static keel_status load(struct client *c, const char *call, int slot, uint64_t version)
+keel_status keep_load_slot(struct client *c, const char *call, int slot, uint64_t version)
 {
     struct keep *k = c->keep;
     struct keep_table t;
@@ -110,7 +110,7 @@ static keel_status go_on(struct client *c, uint64_t *version, uint64_t *since)
     *since = c->collectives;
     if (slot < 0)
         return KEEL_OK;
-    status = load(c, "keel_keep_restore", slot, s->version);
+    status = keep_load_slot(c, "keel_keep_restore", slot, s->version);
     if (status == KEEL_OK)
         status = enter_again(c, &root, s);
     if (status != KEEL_OK)
@@ -182,7 +182,7 @@ keel_status keep_rollback(struct client *c, uint64_t *version)
     *version = 0;
     if (!c->ready || !k || !k->segment || !k->restored || k->entering || k->saving || !collective_may_begin(c))
         return KEEL_ERR_STATE;
-    keel_status status = k->version ? load(c, "keel_keep_rollback", k->slot, k->version) : KEEL_OK;
+    keel_status status = k->version ? keep_load_slot(c, "keel_keep_rollback", k->slot, k->version) : KEEL_OK;
     FAULT_POINT("keep.going_back");
     bool none;
     status = keep_agree(c, "keel_keep_rollback", ~k->version, status, false, &none);
@@ -194,6 +194,12 @@ keel_status keep_rollback(struct client *c, uint64_t *version)
 keel_status keep_get(struct client *c, int rank, const char *name, size_t offset, void *dst, size_t len,
                      uint64_t *version)
 {
+    return keep_get_behind(c, c->collectives, rank, name, offset, dst, len, version);
+}
+
+keel_status keep_get_behind(struct client *c, uint64_t collectives, int rank, const char *name, size_t offset,
+                            void *dst, size_t len, uint64_t *version)
+{
     struct keep *k = c->keep;
     struct keep_root root;
     struct keep_table t;
@@ -204,7 +210,7 @@ keel_status keep_get(struct client *c, int rank, const char *name, size_t offset
     if (rank < 0 || rank >= c->size || !name || (!dst && len))
         return KEEL_ERR_ARG;
     keel_status status = keep_root_of(c, rank, &root);
-    const int slot = status == KEEL_OK && c->collectives ? keep_choose(&root, c->collectives - 1) : -1;
+    const int slot = status == KEEL_OK && collectives ? keep_choose(&root, collectives - 1) : -1;
     if (status == KEEL_OK && slot < 0)
         return KEEL_ERR_STATE;
     if (status == KEEL_OK)

@@ -80,6 +80,11 @@ static const char *ordinal(uint64_t n)
     return n % 100 - n % 10 == 10 || n % 10 > 3 ? ends[0] : ends[n % 10];
 }
 
+static const char *word_of_place(const struct check_op *op)
+{
+    return op->call == CALL_keep ? "range" : op->call == CALL_keep_commit ? "version" : "tag";
+}
+
 static void describe(const struct check *c, uint64_t number, char out[WORDS])
 {
     const struct check_entry *e = check_find(c, number);
@@ -96,7 +101,7 @@ static void describe(const struct check *c, uint64_t number, char out[WORDS])
     if (e->op.segment)
         n += snprintf(out + n, WORDS - (size_t)n, ", segment %" PRIu64 " at %" PRIu64, e->op.segment, e->op.place);
     else if (e->op.place)
-        n += snprintf(out + n, WORDS - (size_t)n, ", tag %" PRIu64, e->op.place);
+        n += snprintf(out + n, WORDS - (size_t)n, ", %s %" PRIu64, word_of_place(&e->op), e->op.place);
     if (e->op.len)
         snprintf(out + n, WORDS - (size_t)n, ", %" PRIu64 " bytes", e->op.len);
 }

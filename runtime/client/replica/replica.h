@@ -234,6 +234,9 @@ keel_status replica_add(keel_segment *segment, int rank, size_t offset, int64_t 
 /* The call goes with these bytes, NULL: none. They are compared; a majority cannot be sent instead. */
 keel_status replica_contribute_kept(enum replica_call call, int target, const void *in, size_t len);
 
+/* A barrier of all ranks has begun, and is not over. */
+bool replica_is_split(void);
+
 /* ---- wrap.c ---- */
 
 /* The process comes to its end with that code. */

@@ -142,7 +142,7 @@ int replica_grid_distance(int a, int b)
     return -1;
 }
 
-/* ---- moves and kept memory: a rank does not go on elsewhere ---- */
+/* ---- moves: a rank does not go on elsewhere ---- */
 
 bool replica_move_pending(void)
 {
@@ -153,21 +153,6 @@ keel_status replica_move(void)
 {
     return KEEL_ERR_STATE;
 }
-
-#define REFUSED(name, parameters, unused)                                                                              \
-    keel_status replica_##name parameters                                                                              \
-    {                                                                                                                  \
-        unused;                                                                                                        \
-        return replica_refuses(CALL_##name);                                                                           \
-    }
-REFUSED(keep_room, (size_t bytes_per_rank), (void)bytes_per_rank)
-REFUSED(keep, (const char *name, void *address, size_t bytes), (void)name; (void)address; (void)bytes)
-REFUSED(keep_commit, (uint64_t version), (void)version)
-REFUSED(keep_save, (uint64_t version, const char *folder), (void)version; (void)folder)
-REFUSED(keep_restore, (uint64_t * version, uint64_t *since), (void)version; (void)since)
-REFUSED(keep_rollback, (uint64_t * version), (void)version)
-REFUSED(keep_get, (int rank, const char *name, size_t offset, void *dst, size_t bytes, uint64_t *version), (void)rank;
-        (void)name; (void)offset; (void)dst; (void)bytes; (void)version)
 
 /* ---- the job ---- */
 

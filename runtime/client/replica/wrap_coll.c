@@ -240,6 +240,11 @@ static keel_status counted(keel_status status)
 
 static keel_request *split; /* barrier_begin, until it is over */
 
+bool replica_is_split(void)
+{
+    return split != NULL;
+}
+
 static keel_status barrier(enum replica_call call)
 {
     if (split)

@@ -1,0 +1,52 @@
+/* Kept memory of a set of replicas, whose ranks meet by themselves (keep.h). */
+#include "runtime/client/keep/keep_int.h"
+#include "runtime/client/op/rma.h"
+
+const struct keep_table *keep_registered(const struct client *c)
+{
+    return &c->keep->now;
+}
+
+bool keep_registered_range(const struct client *c, uint64_t n, void **address, size_t *bytes)
+{
+    const struct keep *k = c->keep;
+    if (n >= k->now.ranges)
+        return false;
+    *address = k->address[n];
+    *bytes = k->now.entry[n].bytes;
+    return true;
+}
+
+keel_status keep_may_commit(const struct client *c, uint64_t version)
+{
+    const struct keep *k = c->keep;
+    if (!c->ready || !k || !k->segment || !k->restored)
+        return KEEL_ERR_STATE;
+    return version <= k->version ? KEEL_ERR_ARG : KEEL_OK;
+}
+
+keel_status keep_write(struct client *c, uint64_t version, uint64_t collectives)
+{
+    return keep_write_version(c, version, collectives + 1, "");
+}
+
+void keep_met(struct client *c, uint64_t version, uint64_t collectives, bool counts)
+{
+    struct keep *k = c->keep;
+    if (!counts) {
+        keep_take_back(c, collectives + 1);
+        return;
+    }
+    k->slot = k->slot == 0;
+    k->version = version;
+}
+
+keel_status keep_go_back(struct client *c, uint64_t *version)
+{
+    struct keep *k = c->keep;
+    *version = 0;
+    if (!c->ready || !k || !k->segment || !k->restored)
+        return KEEL_ERR_STATE;
+    *version = k->version;
+    return k->version ? keep_load_slot(c, "keel_keep_rollback", k->slot, k->version) : KEEL_OK;
+}
