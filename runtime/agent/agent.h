@@ -191,6 +191,7 @@ struct agent_config {
     enum replica_check check;           /* what ranks are told */
     enum replica_mismatch on_mismatch;
     enum replica_share set_copies;
+    enum replica_death on_death;
     const struct flip_rules *inject; /* NULL: none */
     uint64_t scrub_rate;             /* bytes in a second (agent/scrub.h); 0: none */
     const struct grid_rule *grid;    /* on which the nodes stand; NULL: none. What it points to outlives the agent. */

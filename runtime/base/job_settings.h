@@ -90,6 +90,7 @@ struct job_settings {
     struct flip_rules inject;        /* wrong bits on purpose */
     enum replica_share world, files; /* clocks, random bytes and names; files: of all sets, or of each its own */
     enum replica_share set_copies;   /* of each segment in a set: one, or all that it was allocated with */
+    enum replica_death on_death;     /* of a process of a set */
     int began_s;                     /* the job, in seconds since JOB_ERA_S */
 };
 
@@ -110,6 +111,7 @@ struct job_settings {
     CHOICE(world, "world", SHARE_ALL)                                                                                  \
     CHOICE(files, "files", SHARE_ALL)                                                                                  \
     CHOICE(set_copies, "set_copies", SHARE_ALL)                                                                        \
+    CHOICE(on_death, "on_death", DEATH_PARTNER)                                                                        \
     NUMBER(began_s, "began", 0, INT_MAX - 1)                                                                           \
     NUMBER(silence_ms, "silence", SILENCE_MIN_MS, SILENCE_MAX_MS)                                                      \
     NUMBER(stopped_ms, "stopped", STOPPED_NEVER_MS, STOPPED_MAX_MS)                                                    \

@@ -17,6 +17,9 @@ enum replica_mismatch { MISMATCH_STOP, MISMATCH_REPORT, MISMATCH_KEEP };
 /* What a program sees of the world, and the files that it writes: one for all sets, or each set has all of its own.
  * Copies of a segment in a set: one, or all. */
 enum replica_share { SHARE_ONE, SHARE_ALL };
+/* What becomes of a set that loses a process: it is retired; or it goes on, as replicas of the dead one's rank in other
+ * sets do its part (docs/adr/0197). */
+enum replica_death { DEATH_RETIRES, DEATH_PARTNER };
 
 struct replica {
     int rank; /* that the program sees */

@@ -85,6 +85,7 @@ static keel_status make_agent(struct plane *p, const struct grid_rule *grid)
                              .check = config->settings->check,
                              .on_mismatch = config->settings->on_mismatch,
                              .set_copies = config->settings->set_copies,
+                             .on_death = config->settings->on_death,
                              .inject = &config->settings->inject,
                              .scrub_rate = (uint64_t)config->settings->scrub_mb * 1000000,
                              .grid = grid,

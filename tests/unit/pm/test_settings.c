@@ -39,6 +39,7 @@ static const struct job_settings all = {
     .replicas = {2, 2, native, place},
     .check = CHECK_HASH,
     .on_mismatch = MISMATCH_REPORT,
+    .on_death = DEATH_PARTNER,
     .inject = {2, {{0.5, FLIP_REST, 1, 0, 3, 9, 4, 7}, {1, FLIP_SEND, FLIP_ANY, FLIP_ANY, 0, FLIP_NO_END, 1, 1}}}};
 
 static void test_settings_arrive_as_they_were(void **state)
@@ -87,6 +88,7 @@ static void test_settings_arrive_as_they_were(void **state)
     assert_memory_equal(got.replicas.place, place, sizeof place);
     assert_int_equal(got.check, CHECK_HASH);
     assert_int_equal(got.on_mismatch, MISMATCH_REPORT);
+    assert_int_equal(got.on_death, DEATH_PARTNER);
     assert_int_equal(got.inject.n, 2);
     assert_int_equal(got.inject.rule[0].where, FLIP_REST);
     assert_int_equal(got.inject.rule[1].count, 1);
