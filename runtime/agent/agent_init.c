@@ -138,6 +138,7 @@ keel_status agent_init(struct agent *a, const struct agent_config *config)
         (config->grid && !view_place(&a->view, config->grid)) || !make_tables(a, config))
         return KEEL_ERR_NOMEM;
     view_replicate(&a->view, config->replicas);
+    a->partners = config->on_death == DEATH_PARTNER ? a->view.replicas : NULL;
     ordering_init(a);
     struct peers_ops peer_ops = agent_peers_ops(a);
     struct store_ops store_ops = {a, store_memory, store_memory_free, store_memory_fill, store_memory_empty};

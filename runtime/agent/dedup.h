@@ -3,7 +3,8 @@
  * An operation outside a task is (origin's life, lane, number). A rank has at most one operation in flight in a
  * lane, and numbers them; so the last one of each lane, with the value it returned, decides every retry, however many
  * lanes (threads) go on meanwhile. A lower number can only be an echo: its origin has its answer, and it is never
- * executed. An accumulate goes out in pieces, several of them at a time, which are counted from 1: the next one is
+ * executed. Where replicas of a rank do each other's part all of them have one life here (execute_int.h): who brings a
+ * name first has it executed, and who is behind brings lower ones, which are done. An accumulate goes out in pieces, several of them at a time, which are counted from 1: the next one is
  * executed, a lower one is known, a higher one came too early. What it returns is how many are executed. So an
  * operation has one number however it is cut, and a lane's record is as small for a long one.
  *
@@ -26,7 +27,7 @@ struct dedup_lane {
     int64_t result;  /* of an accumulate: its last piece seen */
 };
 
-/* As other nodes read it (WIRE_SNAP_ORIGIN). It has no replica: a rank has one. */
+/* As other nodes read it (WIRE_SNAP_ORIGIN). */
 struct dedup_origin {
     uint32_t rank;
     uint32_t incarnation;

@@ -20,7 +20,8 @@ static inline bool store_forward(struct agent *a, int copyset, const struct stor
                                  const struct msg_forward *f, const void *body, const struct pack *pack)
 {
     bool counts = f->operation != WIRE_PUT;
-    if (counts && !reserve(&a->dedup[copyset], f->origin, &f->identity))
+    struct life giver = named_by(a, f->origin, f->at.seg);
+    if (counts && !reserve(&a->dedup[copyset], giver, &f->identity))
         return false;
     FAULT_POINT("replica.forward_received");
     if (pack)
@@ -30,7 +31,7 @@ static inline bool store_forward(struct agent *a, int copyset, const struct stor
     mark(a, copy, f->at.offset, f->len, pack);
     FAULT_POINT("replica.forward_stored");
     if (counts)
-        record(&a->dedup[copyset], f->origin, &f->identity, f->value);
+        record(&a->dedup[copyset], giver, &f->identity, f->value);
     a->forwards[copyset] = f->number;
     return true;
 }

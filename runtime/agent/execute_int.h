@@ -26,6 +26,15 @@ static inline void mark(const struct agent *a, const struct store_copy *copy, ui
         marks_set(copy->base, copy->bytes, offset + pack_run(pieces, i).at, pack_run(pieces, i).len);
 }
 
+/* Whose names an operation's is one of. Replicas that do each other's part give the same ones: the life of all is that
+ * of the first set's. In what belongs to all sets each counts for itself. */
+static inline struct life named_by(const struct agent *a, struct life origin, uint32_t seg)
+{
+    if (!a->partners || seg < SEGMENT_GROUP_FIRST)
+        return origin;
+    return life_of(replica_native(a->partners, replica_of(a->partners, origin.rank).rank, 0), 0);
+}
+
 static inline bool reserve(struct dedup *d, struct life origin, const struct msg_identity *id)
 {
     if (id->of_task)

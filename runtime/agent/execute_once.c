@@ -55,6 +55,11 @@ static int64_t apply(const struct request_target *t, const struct msg_identity *
     return 0;
 }
 
+static inline struct life name_giver(const struct agent *a, const struct request_target *t)
+{
+    return named_by(a, t->request.origin, t->request.at.seg);
+}
+
 static inline enum dedup_verdict look(const struct agent *a, const struct request_target *t,
                                       const struct msg_identity *id, int64_t *value)
 {
@@ -64,7 +69,7 @@ static inline enum dedup_verdict look(const struct agent *a, const struct reques
         return DEDUP_NEW;
     if (id->of_task)
         return dedup_task_look(d, id->task, id->round, id->step);
-    return dedup_look(d, t->request.origin, id->lane, id->number, id->step, value);
+    return dedup_look(d, name_giver(a, t), id->lane, id->number, id->step, value);
 }
 
 /* The last copy has it when all have; and it is nearer to the origin, if that is on its node. Not while a copy is
@@ -137,7 +142,7 @@ static void execute_once(struct agent *a, const struct request_target *t, enum d
     struct waiter *waiter =
         malloc(sizeof *waiter + (keeps ? len : 0)); /* before it takes effect: nothing is half-done */
     bool once = t->w->type != WIRE_PUT;
-    if (!waiter || (once && verdict == DEDUP_NEW && !reserve(&a->dedup[t->copyset], t->request.origin, &id))) {
+    if (!waiter || (once && verdict == DEDUP_NEW && !reserve(&a->dedup[t->copyset], name_giver(a, t), &id))) {
         free(waiter);
         answer(t, verdict == DEDUP_SEEN ? WIRE_RETRY : KEEL_ERR_NOMEM); /* it has taken effect: it has not failed */
         return;
@@ -150,13 +155,21 @@ static void execute_once(struct agent *a, const struct request_target *t, enum d
         mark(a, t->copy, t->request.at.offset, len,
              is_packed(t) ? &t->pack : NULL); /* the last copy may answer for us */
         if (once)
-            record(&a->dedup[t->copyset], t->request.origin, &id, value);
+            record(&a->dedup[t->copyset], name_giver(a, t), &id, value);
         FAULT_POINT("replica.applied_not_forwarded");
         forward(a, t, &id, waiter, len, value);
         FAULT_POINT("replica.forwarded");
     }
     waiter->reply.value = value;
     execute_reply_when_reached(a, waiter);
+}
+
+/* Another replica of its rank has gone on to later names, so this one has taken effect. What an atomic found is not
+ * known any more: replicas meet before the next one (client/replica/partner.h), so those that do as agreed do not ask.
+ */
+static void answer_who_is_behind(const struct request_target *t)
+{
+    answer(t, t->w->type == WIRE_ACC ? KEEL_OK : KEEL_ERR_STATE);
 }
 
 void execute_counted(struct agent *a, const struct request_target *t)
@@ -167,6 +180,8 @@ void execute_counted(struct agent *a, const struct request_target *t)
         return;
     msg_identity_decode(t->w, &id);
     enum dedup_verdict verdict = look(a, t, &id, &value);
+    if (verdict == DEDUP_ECHO && a->partners)
+        answer_who_is_behind(t);
     if (verdict == DEDUP_ECHO)
         return;
     if (a->ordering.map && ordering_has_turn(a, t->w, t->copyset))

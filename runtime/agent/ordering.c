@@ -13,10 +13,18 @@
 #include "runtime/wire/order.h"
 #include "runtime/wire/rmw.h"
 
+/* Another replica of its rank waits for the same operation, under the same name. */
+struct asker {
+    struct asker *next;
+    struct conn *conn;
+    uint64_t seq;
+};
+
 /* An operation that has come. */
 struct ordered {
     struct ordered *next, *prev, *beside; /* beside: in its place by its name */
     struct conn *conn;
+    struct asker *also;
     struct order_name name;
     bool executed;
     struct wire wire;
@@ -27,13 +35,22 @@ static_assert(sizeof(struct order_record) == sizeof(struct order_entry) &&
                   offsetof(struct order_record, what) == offsetof(struct order_entry, what),
               "an entry is sent as it is");
 
+static void free_one(struct ordered *w)
+{
+    for (struct asker *k = w->also, *next; k; k = next) {
+        next = k->next;
+        free(k);
+    }
+    free(w);
+}
+
 void ordering_fini(struct ordering *o)
 {
     ordering_forget_late(o);
     for (unsigned class = 0; o->map && class < CLASSES; class ++) {
         for (struct ordered *w = o->part[class].waiting, *next; w; w = next) {
             next = w->next;
-            free(w);
+            free_one(w);
         }
         order_fini(&o->part[class].order);
     }
@@ -74,7 +91,7 @@ static void drop(struct ordered_part *p, struct ordered *w)
     *(w->prev ? &w->prev->next : &p->waiting) = w->next;
     if (w->next)
         w->next->prev = w->prev;
-    free(w);
+    free_one(w);
 }
 
 static struct ordered *find(const struct ordered_part *p, const struct order_name *name)
@@ -149,12 +166,50 @@ bool ordering_is_over(const struct agent *a, const struct wire *w)
 bool ordering_has_turn(const struct agent *a, const struct wire *w, int copyset)
 {
     const struct ordering *o = &a->ordering;
-    return o->map && copyset_slot(copyset) == a->self && is_ordered(a, w) && set_of(a, w) == o->set;
+    return o->map && copyset_slot(copyset) == a->self && is_ordered(a, w) && (a->partners || set_of(a, w) == o->set);
 }
 
 static void again(struct conn *c, const struct wire *w)
 {
     execute_reply(c, w->seq, WIRE_RETRY, 0, NULL, 0);
+}
+
+static void all_again(const struct ordered *w)
+{
+    again(w->conn, &w->wire);
+    for (const struct asker *k = w->also; k; k = k->next)
+        execute_reply(k->conn, k->seq, WIRE_RETRY, 0, NULL, 0);
+}
+
+static struct asker *asker_of(const struct ordered *w, struct life life)
+{
+    struct asker *k = w->also;
+    while (k && !life_equal(k->conn->life, life))
+        k = k->next;
+    return k;
+}
+
+/* Replicas that do each other's part may all ask here, where they are to be told the same: each gets its answer. One
+ * that asks again has it once. */
+static void asks_too(struct ordered *w, struct conn *c, const struct wire *wire)
+{
+    struct asker *k = asker_of(w, c->life);
+    if (life_equal(w->conn->life, c->life)) {
+        w->conn = c;
+        w->wire.seq = wire->seq;
+        w->wire.epoch = wire->epoch;
+        return;
+    }
+    if (!k && (k = malloc(sizeof *k))) {
+        k->next = w->also;
+        w->also = k;
+    }
+    if (!k) {
+        again(c, wire);
+        return;
+    }
+    k->conn = c;
+    k->seq = wire->seq;
 }
 
 /* The piece before it has come, and waits for its turn. */
@@ -185,6 +240,10 @@ void ordering_take(struct agent *a, struct conn *c, const struct wire *w, const 
     msg_identity_decode(w, &id);
     struct order_name name = name_of(a, w, &id);
     struct ordered *earlier = find(p, &name);
+    if (a->partners && earlier) {
+        asks_too(earlier, c, w);
+        return;
+    }
     struct ordered *kept = verdict == DEDUP_EARLY && !is_behind(p, name) ? NULL : keep(p, c, w, body, name);
     if (!kept) {
         again(c, w);
@@ -206,13 +265,39 @@ static void forget(struct ordered_part *p, struct ordered *w)
     drop(p, w);
 }
 
+/* Whoever else asks for it does so in its place. */
+static bool is_passed_on(struct ordered *w)
+{
+    struct asker *k = w->also;
+    if (!k)
+        return false;
+    w->conn = k->conn;
+    w->wire.seq = k->seq;
+    w->also = k->next;
+    free(k);
+    return true;
+}
+
+static void forget_asker(struct ordered *w, const struct conn *c)
+{
+    struct asker **link = &w->also;
+    while (*link && (*link)->conn != c)
+        link = &(*link)->next;
+    struct asker *k = *link;
+    if (!k)
+        return;
+    *link = k->next;
+    free(k);
+}
+
 void ordering_forget(struct agent *a, const struct conn *c)
 {
     for (unsigned class = 0; a->ordering.map && class < CLASSES; class ++) {
         struct ordered_part *p = &a->ordering.part[class];
         for (struct ordered *w = p->waiting, *next; w; w = next) {
             next = w->next;
-            if (w->conn == c)
+            forget_asker(w, c);
+            if (w->conn == c && !is_passed_on(w))
                 forget(p, w);
         }
     }
@@ -236,6 +321,10 @@ static void answer_one(void *user, void *op)
     struct ordered *w = op;
     FAULT_POINT("order.answering");
     execute_answer(p->agent, w->conn, &w->wire, w->body);
+    for (struct asker *k = w->also; k; k = k->next) {
+        w->wire.seq = k->seq;
+        execute_answer(p->agent, k->conn, &w->wire, w->body);
+    }
     drop(p, w);
 }
 
@@ -282,7 +371,7 @@ void ordering_give_back(struct agent *a, struct ordered_part *p, bool all)
     for (struct ordered *w = p->waiting, *next; w; w = next) {
         next = w->next;
         if (all || (!w->executed && w->wire.epoch < generation)) {
-            again(w->conn, &w->wire);
+            all_again(w);
             forget(p, w);
         }
     }

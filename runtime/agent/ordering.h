@@ -6,6 +6,9 @@
  * view has retired is no part of the chain any more; nor is a part whose primary is another node than at the start: its
  * ranks have all come to their end before, or the set is retired by their death.
  *
+ * Where replicas do each other's part a request has its turn whichever replica of its rank sends it, by its name; and
+ * of several that ask for the same name each is answered.
+ *
  * While a view is made nothing is executed, so what other sets say waits here until it is there. Requests wait in the
  * stash before they come here. */
 #ifndef KEEL_AGENT_ORDERING_H

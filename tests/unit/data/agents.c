@@ -193,6 +193,7 @@ static void open_node(int i, enum view_policy policy)
                                   .rank_node = rank_node,
                                   .policy = policy,
                                   .replicas = w.replicas,
+                                  .on_death = w.on_death,
                                   .copies = {.at = COPIES_AT_NEXT}, /* what the worlds below are laid out for */
                                   .job = 1,
                                   .incarnation = 100 + (uint64_t)i,
@@ -215,9 +216,11 @@ void world_open(int nodes, int spares, enum view_policy policy)
 {
     int room = w.room;
     const struct replica_map *replicas = w.replicas;
+    enum replica_death on_death = w.on_death;
     memset(&w, 0, sizeof w);
     w.room = room;
     w.replicas = replicas;
+    w.on_death = on_death;
     w.policy = policy;
     w.nodes = w.ranks = nodes;
     w.spares = spares;
@@ -257,6 +260,7 @@ void world_close(void)
     }
     w.room = 0;
     w.replicas = NULL;
+    w.on_death = DEATH_RETIRES;
 }
 
 /* ---- going on ---- */

@@ -51,7 +51,8 @@ enum { PAST_MAX = 512, PAST_EVENTS_MAX = 4 };
 struct world {
     int nodes, spares, ranks;
     int room, joined;                   /* room: for nodes that join; set it before world_open */
-    const struct replica_map *replicas; /* NULL: none; set it before world_open */
+    const struct replica_map *replicas; /* NULL: none; set it before world_open, */
+    enum replica_death on_death;        /* and this */
     enum view_policy policy;
     struct {
         int n;
