@@ -55,14 +55,18 @@ static void shut(struct pm_conn *c, const char *why, bool quiet)
     uv_close((uv_handle_t *)&c->deadline, handle_closed);
 }
 
+static void read_rest(struct pm_conn *c);
+
 static void write_done(uv_write_t *req, int status)
 {
     struct write_req *w = (struct write_req *)req;
     struct pm_conn *c = req->handle->data;
     bytes_free(&w->data);
     free(w);
-    if (status < 0 && status != UV_ECANCELED)
-        shut(c, uv_strerror(status), false);
+    if (status >= 0 || status == UV_ECANCELED)
+        return;
+    read_rest(c);
+    shut(c, uv_strerror(status), false);
 }
 
 /* Takes the memory of data. */
@@ -110,17 +114,9 @@ static void look_passed(uv_timer_t *timer)
         shut(c, "its host does not answer", false);
 }
 
-static void read_ready(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
+/* What the session has got so far. */
+static void take(struct pm_conn *c)
 {
-    struct pm_conn *c = stream->data;
-    if (n > 0)
-        session_feed(&c->session, buf->base, (size_t)n);
-    free(buf->base);
-    c->heard = uv_now(stream->loop);
-    if (n < 0) {
-        shut(c, n == UV_EOF ? "closed by peer" : uv_strerror((int)n), false);
-        return;
-    }
     while (!c->closing) {
         struct bytes out = {0};
         uint8_t type = 0;
@@ -139,6 +135,31 @@ static void read_ready(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
             shut(c, c->session.why_broken, false);
         if (!got)
             return;
+    }
+}
+
+static void read_ready(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
+{
+    struct pm_conn *c = stream->data;
+    if (n > 0)
+        session_feed(&c->session, buf->base, (size_t)n);
+    free(buf->base);
+    c->heard = uv_now(stream->loop);
+    if (n < 0)
+        shut(c, n == UV_EOF ? "closed by peer" : uv_strerror((int)n), false);
+    else
+        take(c);
+}
+
+/* Who does not take what we send any more may have said something before it ended. */
+static void read_rest(struct pm_conn *c)
+{
+    uint8_t data[4096];
+    uv_os_fd_t fd;
+    ssize_t n;
+    while (!c->closing && uv_fileno(&c->uv.handle, &fd) == 0 && (n = recv(fd, data, sizeof data, MSG_DONTWAIT)) > 0) {
+        session_feed(&c->session, data, (size_t)n);
+        take(c);
     }
 }
 

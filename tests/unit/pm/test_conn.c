@@ -17,7 +17,7 @@ static const struct session_key key = {.secret = secret};
 static uv_loop_t there, here; /* of the client, of the server */
 static uv_tcp_t listener;
 static struct pm_conn *server;
-static int opened, lost;
+static int opened, lost, frames;
 static char why_lost[160];
 
 static void on_open(struct pm_conn *c)
@@ -27,10 +27,10 @@ static void on_open(struct pm_conn *c)
 
 static void on_frame(struct pm_conn *c, uint8_t type, const uint8_t *body, size_t len)
 {
-    (void)c;
     (void)type;
     (void)body;
     (void)len;
+    frames += c == server && lost == 0;
 }
 
 static void on_lost(struct pm_conn *c, const char *why)
@@ -56,7 +56,7 @@ static int set_up(void)
 {
     struct sockaddr_in a;
     int len = sizeof a;
-    opened = lost = 0;
+    opened = lost = frames = 0;
     server = NULL;
     assert_int_equal(uv_loop_init(&there) + uv_loop_init(&here), 0);
     uv_ip4_addr("127.0.0.1", 0, &a);
@@ -114,11 +114,32 @@ static void test_conn_without_a_proof_is_dropped(void **state)
     tear_down(client);
 }
 
+/* It has ended behind its last words, with what we had said unread: we try to send it more before we look. */
+static void test_conn_last_words_are_heard_though_nothing_can_be_sent(void **state)
+{
+    (void)state;
+    struct pm_conn *client = conn_connect(&there, NULL, "127.0.0.1", set_up(), JOB, &key, 60000, &events, NULL);
+    while (!opened || !client->open)
+        turn_both();
+    conn_send(server, 1, "unread", 6);
+    for (int i = 0; i < 3; i++)
+        conn_send(client, 2, "last", 4);
+    conn_close(client);
+    uv_run(&there, UV_RUN_DEFAULT);
+    while (conn_queued(server) == 0 && !lost)
+        conn_send(server, 1, "more", 4); /* the first is answered by its kernel, a later one fails */
+    while (!lost)
+        uv_run(&here, UV_RUN_ONCE);
+    assert_int_equal(frames, 3);
+    tear_down(NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_conn_proof_that_lies_there_is_read_before_it_is_too_late),
         cmocka_unit_test(test_conn_without_a_proof_is_dropped),
+        cmocka_unit_test(test_conn_last_words_are_heard_though_nothing_can_be_sent),
     };
     return cmocka_run_group_tests_name("conn", tests, NULL, NULL);
 }
