@@ -96,6 +96,7 @@ static void plane_view(void *user, uint64_t epoch, const int *rank_node, const b
     memcpy(a->view.loss, loss, sizeof a->view.loss);
     keeld_pmi_view(a);
     keeld_ranks_retire(a);
+    keeld_ranks_go_on(a);
     keeld_added_view(a);
     keeld_adding_view(a);
     if (by_loss) /* keelrun would say who goes on where; the end of the job says it all */

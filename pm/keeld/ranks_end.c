@@ -114,6 +114,15 @@ struct fault keeld_ranks_fault(const struct keeld *a)
     return a->end.fault;
 }
 
+void keeld_ranks_go_on(struct keeld *a)
+{
+    for (int i = 0; i < a->process_count; i++) {
+        struct keeld_process *e = &a->processes[i];
+        int at = e->own_fault ? a->view.rank_node[e->p->life.rank] : -1;
+        e->own_fault = e->own_fault && (at < 0 || at == a->launch.node);
+    }
+}
+
 /* At once, as they have nothing to bring to an end: what they write and say counts no more. Their ends are deaths of
  * their ranks, for what they were writing. */
 void keeld_ranks_retire(struct keeld *a)

@@ -1,8 +1,10 @@
-/* leaves ask|late|ends|tells: how ranks end that are to go to another node, on a grid whose node 0 is killed. Ranks
+/* leaves ask|late|ends|tells|falls|trips: how ranks end that are to go to another node, on a grid whose node 0 is killed. Ranks
  * count in a segment of three copies and meet after each step; in the end rank 0 says what all have counted.
  *   ask    rank 2 is told that it is to go, waits until it is not, and ends by keel_finalize and 0 all the same
  *   late   1 and 2 are asked when all is done, call keel_finalize and write for longer than KEEL_LEAVE_MS
  *   tells  rank 2 is told that it is to go, calls keel_finalize at once, and writes for longer than KEEL_LEAVE_MS
+ *   falls  rank 2 is told that it is to go, calls keel_finalize, and crashes
+ *   trips  so does its next process, when all is done
  *   ends   rank 2, when it is to go, waits for SIGUSR1, which ends it with 5, SIGUSR2, with 0, or what else comes */
 #include <keel/keel.h>
 #include <keel/move.h>
@@ -43,7 +45,7 @@ static bool goes(const char *how)
     if (strcmp(how, "ends") == 0)
         for (;;)
             pause();
-    if (strcmp(how, "tells") != 0)
+    if (strcmp(how, "ask") == 0)
         wait_until_asked(false);
     return true;
 }
@@ -67,6 +69,7 @@ int main(int argc, char **argv)
     signal(SIGUSR2, end_by);
     CHECK(keel_init());
     const int me = keel_rank();
+    const bool restarted = keel_restarted();
     if (!late)
         CHECK(keel_move_mode(KEEL_MOVE_ASK));
     CHECK(keel_segment_alloc(sizeof at, KEEL_REDUNDANCY_TRIPLE, &s));
@@ -77,6 +80,8 @@ int main(int argc, char **argv)
             CHECK(keel_finalize());
             if (strcmp(how, "tells") == 0)
                 write_lines();
+            if (strcmp(how, "ask") != 0 && strcmp(how, "tells") != 0)
+                raise(SIGSEGV);
             return 0;
         }
         usleep(STEP_US);
@@ -95,5 +100,7 @@ int main(int argc, char **argv)
     CHECK(keel_finalize());
     if (late)
         write_lines();
+    if (strcmp(how, "trips") == 0 && restarted && me == 2)
+        raise(SIGSEGV);
     return 0;
 }

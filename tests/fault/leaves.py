@@ -62,6 +62,25 @@ def test_who_has_finalized_to_go_may_write_before_it_ends():
             "for 1." in job.stderr(), job.stderr()
 
 
+def test_crash_of_who_has_finalized_to_go_is_told_and_its_rank_goes_on():
+    with leaves("falls", 60000) as job:
+        wait_said(job, "begun", 3)
+        kill_node(job, 0)
+        code = job.wait()
+        assert code == 0, (code, job.stderr())
+        assert job.stdout() == "all have counted to %d\n" % (3 * STEPS), job.stdout()
+        assert begun(job, 2) == 2 and "node 2) was killed by SIGSEGV; it continues on node 3" in job.stderr(), \
+            job.stderr()
+
+
+def test_crash_of_its_next_process_counts():
+    with leaves("trips", 60000) as job:
+        wait_said(job, "begun", 3)
+        kill_node(job, 0)
+        code = job.wait()
+        assert code == 128 + signal.SIGSEGV and "rank 2 was killed by SIGSEGV" in job.stderr(), (code, job.stderr())
+
+
 def test_who_has_finalized_has_left():
     with leaves("late", 1000) as job:
         wait_said(job, "done", 3)
