@@ -18,6 +18,8 @@ static void helper_frame(struct pm_conn *c, uint8_t type, const uint8_t *body, s
     } else if (type == MSG_STANDBY) {
         keeld_kind_is_keels(a);
         keeld_ranks_standby(a);
+    } else if (type == MSG_INPUT) {
+        a->fed = len == 1 && body[0] <= INPUT_SOME_ONCE ? body[0] : INPUT_SOME;
     } else if (type == MSG_BYE) {
         a->dialogue.helper = NULL;
         conn_close(c);

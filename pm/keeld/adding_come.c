@@ -124,6 +124,8 @@ static void is_member(struct keeld_adding *n, const json_t *m)
         return;
     if (adding_is_alone(n) && a->kind.is_keels) /* keelrun would tell it */
         conn_send(n->newcomer->conn, MSG_STANDBY, NULL, 0);
+    if (adding_is_alone(n))
+        conn_send(n->newcomer->conn, MSG_INPUT, &(uint8_t){(uint8_t)a->fed}, 1);
     FAULT_POINT("add.added");
     keeld_event(a, "added", json_pack("{s:i, s:i, s:i}", "about", n->node, "was", n->was - 1, "place", n->place - 1));
     n->newcomer->added = false; /* it lives without us, and hangs up when it has heard that */

@@ -182,6 +182,7 @@ void keeld_config_take(struct keeld *a, const json_t *m)
         keeld_leave(a, 1);
         return;
     }
+    a->fed = a->launch.back || a->job.added ? INPUT_SOME : INPUT_NONE;
     if (a->launch.back && first)
         dialogue_up(&a->dialogue.frames, 0); /* as the node that it is from now on */
     FAULT_POINT("start.configured");

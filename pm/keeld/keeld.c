@@ -87,6 +87,14 @@ void keeld_run_frame(struct keeld *a, uint8_t type, const uint8_t *body, size_t 
         keeld_ranks_stdin(a, body, len);
         return;
     }
+    if (type == MSG_STDIN_CUT) {
+        keeld_ranks_stdin_lacks(a, body, len);
+        return;
+    }
+    if (type == MSG_INPUT) {
+        a->fed = len == 1 && body[0] <= INPUT_SOME_ONCE ? body[0] : INPUT_SOME;
+        return;
+    }
     if (type == MSG_TAKEN) {
         keeld_output_taken(a, body, len);
         return;

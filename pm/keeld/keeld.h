@@ -72,6 +72,13 @@ struct keeld_job {   /* MSG_CONFIG */
     char *cwd;
 };
 
+enum keeld_lacks {
+    LACKS_NOTHING,
+    LACKS_END,   /* keelrun ended before it had sent all */
+    LACKS_ALL,   /* keelrun had ended before it began, and with it what a process before had read */
+    LACKS_AGAIN, /* a process before had read more than keelrun keeps */
+};
+
 struct keeld_process {
     struct process *p;
     struct pmi_client *pmi;
@@ -86,9 +93,9 @@ struct keeld_process {
     int hidden_pid;     /* the rank's process, which this one has started, and which has died: 0: none; */
     int hidden_signal;  /* of what */
     struct {
-        uint64_t bytes; /* that were given to it */
-        bool ended;     /* and it was said that these are all */
-        bool cut;       /* keelrun ended before */
+        uint64_t bytes;         /* that were given to it */
+        bool ended;             /* and it was said that these are all */
+        enum keeld_lacks lacks; /* what it reads is not all of standard input */
     } input;
 };
 
@@ -131,9 +138,10 @@ struct keeld {
     char self_host[64]; /* our address on the job's interface */
     uv_timer_t lease;   /* until CONFIG has come; and at the end, for what is left to do */
     uv_signal_t child_signal;
-    bool ran;     /* the job has started */
-    bool stopped; /* the node's processes are */
-    bool returns; /* as a keeld that comes back, when the loop ends */
+    bool ran;            /* the job has started */
+    bool stopped;        /* the node's processes are */
+    enum input_read fed; /* of one that comes later: SOME until it is told */
+    bool returns;        /* as a keeld that comes back, when the loop ends */
 
     struct plane *plane;
     uv_poll_t *plane_wake;
@@ -245,6 +253,8 @@ void keeld_ranks_signal(struct keeld *a, int signal, bool standbys_only);
 void keeld_ranks_forward(struct keeld *a, int signal);
 /* A frame of standard input, for a process of rank 0 here. */
 void keeld_ranks_stdin(struct keeld *a, const uint8_t *body, size_t len);
+/* That what it gets is not all. */
+void keeld_ranks_stdin_lacks(struct keeld *a, const uint8_t *body, size_t len);
 /* keelrun has ended, and nobody sends any more. */
 void keeld_ranks_stdin_cut(struct keeld *a);
 void keeld_ranks_pause(struct keeld *a, int stream, bool pause);

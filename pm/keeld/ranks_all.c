@@ -43,30 +43,46 @@ void keeld_ranks_forward(struct keeld *a, int signal_number)
             process_pass(a->processes[i].p, signal_number == SIGTSTP ? SIGSTOP : signal_number);
 }
 
+/* The process of rank 0 that the frame names, from the i-th on; NULL: it is not here. */
+static struct keeld_process *fed_by(struct keeld *a, const uint8_t *body, size_t len, int *i)
+{
+    while (len >= 4 && *i < a->process_count) {
+        struct keeld_process *e = &a->processes[(*i)++];
+        if (ranks_is_first(a, e->p->life.rank) && e->p->life.incarnation == get_u32(body))
+            return e;
+    }
+    return NULL;
+}
+
 void keeld_ranks_stdin(struct keeld *a, const uint8_t *body, size_t len)
 {
-    if (len < 4)
-        return;
-    uint32_t incarnation = get_u32(body);
-    for (int i = 0; i < a->process_count; i++) {
-        struct keeld_process *e = &a->processes[i];
-        if (!ranks_is_first(a, e->p->life.rank) || e->p->life.incarnation != incarnation)
-            continue;
+    struct keeld_process *e;
+    for (int i = 0; (e = fed_by(a, body, len, &i));) {
         e->input.bytes += len - 4;
         e->input.ended = len == 4;
         process_write_stdin(e->p, body + 4, len - 4);
     }
 }
 
-/* It reads an end, as nobody waits for the dead; but it is none (ranks_events.c). Of who has begun again nobody knows
- * whether there was any. */
+void keeld_ranks_stdin_lacks(struct keeld *a, const uint8_t *body, size_t len)
+{
+    struct keeld_process *e;
+    for (int i = 0; (e = fed_by(a, body, len, &i));)
+        e->input.lacks = LACKS_AGAIN;
+}
+
+/* It reads an end, as nobody waits for the dead; but that is none if there was any input (ranks_events.c): what keelrun
+ * had read may have gone with it. */
 void ranks_input_is_cut(struct keeld *a, struct keeld_process *e)
 {
     static const char text[] = "keel: rank 0 has begun again without standard input, as keelrun has ended\n";
-    bool open = !e->input.ended && e->p->in_open;
-    e->input.cut = open && e->input.bytes > 0;
-    if (open && e->input.bytes == 0 && e->p->life.incarnation > 0)
+    bool open = !e->input.ended && e->p->in_open, again = e->p->life.incarnation > 0;
+    if (open && (e->input.bytes > 0 || (a->fed && !again))) {
+        e->input.lacks = LACKS_END;
+    } else if (open && a->fed == INPUT_SOME) {
+        e->input.lacks = LACKS_ALL;
         keeld_output(a, e->p->life.rank, 2, (const uint8_t *)text, sizeof text - 1);
+    }
     process_write_stdin(e->p, NULL, 0);
 }
 

@@ -67,13 +67,18 @@ static void on_stdin_taken(struct process *p, size_t len)
 static void look_at_input(struct keeld *a, struct process *p)
 {
     const struct keeld_process *e = entry_of(p);
-    char text[200];
-    if (!e->input.cut || e->leaves || p->signal || p->code)
+    char text[240], cut[100];
+    snprintf(cut, sizeof cut, "standard input of rank 0 had not come to its end when keelrun ended, after %llu bytes",
+             (unsigned long long)e->input.bytes);
+    const char *const why[] = {
+        [LACKS_END] = cut,
+        [LACKS_ALL] = "rank 0 had begun again without standard input, as keelrun had ended",
+        [LACKS_AGAIN] = "rank 0 had begun again without standard input, as more was read than is kept "
+                        "(--stdin-keep; 0 says that it is not needed again)",
+    };
+    if (!e->input.lacks || e->leaves || p->signal || p->code)
         return;
-    int n = snprintf(text, sizeof text,
-                     "keel: standard input of rank 0 had not come to its end when keelrun ended, after %llu bytes: its "
-                     "exit code 0 counts as 1\n",
-                     (unsigned long long)e->input.bytes);
+    int n = snprintf(text, sizeof text, "keel: %s: its exit code 0 counts as 1\n", why[e->input.lacks]);
     keeld_output(a, p->life.rank, 2, (const uint8_t *)text, (size_t)n);
     p->code = 1;
 }

@@ -140,6 +140,8 @@ void job_hear_here(struct job *j);
 void job_hear_event(struct job *j, int node, const char *line, size_t len);
 /* What all were told is told to a node that came later. */
 void job_greet(struct job *j, int node);
+/* How much of standard input was read, which a process of rank 0 that begins when we have ended lacks. */
+void job_tell_input(struct job *j, int node);
 
 /* job_signals.c; one job at a time */
 void job_signals_begin(struct job *j);

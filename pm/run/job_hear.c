@@ -159,6 +159,7 @@ void job_greet(struct job *j, int node)
     const struct fault *f = &j->news.fault;
     if (j->standbys_begun)
         job_send(j, node, MSG_STANDBY, NULL, 0);
+    job_tell_input(j, node);
     if (j->fault_told)
         job_send_json(j, node, MSG_FAULT, fault_json(f));
 }

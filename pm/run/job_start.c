@@ -99,9 +99,28 @@ static void feed_send(void *user, const uint8_t *data, size_t len)
     free(frame);
 }
 
+void job_tell_input(struct job *j, int node)
+{
+    const uint8_t read = j->feed.read == 0 ? INPUT_NONE : j->options->stdin_keep ? INPUT_SOME : INPUT_SOME_ONCE;
+    job_send(j, node, MSG_INPUT, &read, 1);
+}
+
+/* Before it is sent: if we end then, each agent knows that a process which begins without it lacks it. */
+static void feed_came(void *user)
+{
+    struct job *j = user;
+    for (int i = 0; i < j->total; i++)
+        job_tell_input(j, i);
+    FAULT_POINT("run.input_came");
+}
+
 static void feed_lost(void *user, uint64_t read)
 {
     struct job *j = user;
+    uint8_t frame[4];
+    put_u32(frame, j->feed_life);
+    if (j->options->stdin_keep > 0)
+        job_send(j, j->feed_node, MSG_STDIN_CUT, frame, sizeof frame);
     job_say(j,
             "rank 0 has begun again, without standard input: %llu bytes of it went to its process before, more than "
             "the %d that are kept (--stdin-keep)",
@@ -173,7 +192,8 @@ static void run_now(struct job *j)
     job_event(j, "started", started);
     FAULT_POINT("run.started");
     j->feed_node = j->options->job.rank_node[0];
-    stdin_feed_start(&j->feed, &j->loop, (size_t)j->options->stdin_keep, feed_send, feed_lost, feed_failed, j);
+    stdin_feed_start(&j->feed, &j->loop, (size_t)j->options->stdin_keep,
+                     &(struct stdin_feed_ops){feed_send, feed_came, feed_lost, feed_failed, j});
     if (j->options->timeout_s)
         uv_timer_start(&j->limit, limit_passed, (uint64_t)j->options->timeout_s * 1000, 0);
 }

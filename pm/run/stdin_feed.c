@@ -49,7 +49,7 @@ static void send_some(struct stdin_feed *f, const uint8_t *data, size_t len)
 {
     f->sent += len;
     f->in_flight += len;
-    f->send(f->user, data, len);
+    f->ops.send(f->ops.user, data, len);
 }
 
 /* What was read before the process that reads now did, and the end. */
@@ -61,7 +61,7 @@ static void catch_up(struct stdin_feed *f)
     }
     if (f->sent == f->read && f->ended && !f->end_told) {
         f->end_told = true;
-        f->send(f->user, NULL, 0);
+        f->ops.send(f->ops.user, NULL, 0);
     }
 }
 
@@ -77,11 +77,14 @@ static void take(struct stdin_feed *f, const uint8_t *data, ssize_t n)
     int error = n < 0 ? errno : 0;
     f->ended = n <= 0;
     if (error && !is_end(error)) {
-        f->failed(f->user, f->read, error);
+        f->ops.failed(f->ops.user, f->read, error);
         return;
     }
     if (n > 0) {
+        bool first = f->read == 0;
         keep(f, data, (size_t)n);
+        if (first)
+            f->ops.came(f->ops.user);
         send_some(f, data, (size_t)n);
     }
     catch_up(f);
@@ -151,13 +154,9 @@ static bool poll_init(struct stdin_feed *f, uv_loop_t *loop)
     return false;
 }
 
-void stdin_feed_start(struct stdin_feed *f, uv_loop_t *loop, size_t limit,
-                      void (*send)(void *user, const uint8_t *data, size_t len),
-                      void (*lost)(void *user, uint64_t read), void (*failed)(void *user, uint64_t read, int error),
-                      void *user)
+void stdin_feed_start(struct stdin_feed *f, uv_loop_t *loop, size_t limit, const struct stdin_feed_ops *ops)
 {
-    *f = (struct stdin_feed){
-        .started = true, .limit = limit, .send = send, .lost = lost, .failed = failed, .user = user};
+    *f = (struct stdin_feed){.started = true, .limit = limit, .ops = *ops};
     f->pollable = poll_init(f, loop);
     f->readable.data = f;
     uv_timer_init(loop, &f->foreground);
@@ -181,7 +180,7 @@ void stdin_feed_again(struct stdin_feed *f)
     f->in_flight = 0;
     f->end_told = false;
     if (!is_whole(f)) {
-        f->lost(f->user, f->read);
+        f->ops.lost(f->ops.user, f->read);
         f->ended = true;
     }
     f->sent = is_whole(f) ? 0 : f->read;

@@ -15,6 +15,14 @@
 
 #include "pm/wire/bytes.h"
 
+struct stdin_feed_ops {
+    void (*send)(void *user, const uint8_t *data, size_t len); /* len 0: end of file */
+    void (*came)(void *user);                                  /* the first of it was read; sent is nothing yet */
+    void (*lost)(void *user, uint64_t read); /* another process reads, and so much was read, which is not there */
+    void (*failed)(void *user, uint64_t read, int error); /* errno: there may be more, which cannot be read */
+    void *user;
+};
+
 struct stdin_feed {
     uv_poll_t readable;    /* of a poll set that has the descriptor: libuv changes the flags of what it polls */
     uv_timer_t foreground; /* when to look whether we have the terminal by now: nobody tells who was not stopped */
@@ -26,16 +34,10 @@ struct stdin_feed {
     uint64_t sent;     /* to the process that reads now */
     struct bytes kept; /* all that was read, as long as that is no more than limit */
     size_t limit;
-    void (*send)(void *user, const uint8_t *data, size_t len); /* len 0: end of file */
-    void (*lost)(void *user, uint64_t read); /* another process reads, and so much was read, which is not there */
-    void (*failed)(void *user, uint64_t read, int error); /* errno: there may be more, which cannot be read */
-    void *user;
+    struct stdin_feed_ops ops;
 };
 
-void stdin_feed_start(struct stdin_feed *f, uv_loop_t *loop, size_t limit,
-                      void (*send)(void *user, const uint8_t *data, size_t len),
-                      void (*lost)(void *user, uint64_t read), void (*failed)(void *user, uint64_t read, int error),
-                      void *user);
+void stdin_feed_start(struct stdin_feed *f, uv_loop_t *loop, size_t limit, const struct stdin_feed_ops *ops);
 /* The process that reads now has taken so many bytes more. */
 void stdin_feed_taken(struct stdin_feed *f, size_t len);
 /* Another process reads from now on: send goes to it. */

@@ -48,6 +48,9 @@ enum message {
     MSG_NUMBER = 43,  /* json: node, console: of the one that it adds; why: there is none */
     MSG_STANDBY = 39, /* the program is Keel's: on spares, start the processes that wait */
 
+    MSG_INPUT = 44,     /* byte: enum input_read */
+    MSG_STDIN_CUT = 45, /* incarnation: this process of rank 0 does not get its input again */
+
     /* both ways between keelrun and an agent (pm/wire/dialogue.h), and how a connection is made again */
     MSG_ACK = 80,     /* count (8 bytes): frames that have been received */
     MSG_RESUME = 81,  /* agent -> keelrun, json: node, console, received: it goes on here */
@@ -88,6 +91,13 @@ enum {
     OUTPUT_WINDOW = 64 * 1024,
     OUTPUT_WINDOW_MAX = 1024 * 1024,
     OUTPUT_HEADER = 12,
+};
+
+/* How much of standard input keelrun has read. */
+enum input_read {
+    INPUT_NONE,
+    INPUT_SOME,
+    INPUT_SOME_ONCE, /* and no process of rank 0 needs it again (--stdin-keep 0) */
 };
 
 /* For agents and ranks. libfabric brings libraries that catch SIGSEGV and others when they are loaded, write a file

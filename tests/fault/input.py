@@ -56,6 +56,18 @@ def test_input_that_keelrun_took_with_it_is_not_all():
         assert attached.returncode == 1 and "had not come to its end when keelrun ended" in err, (out, err)
 
 
+def test_input_that_keelrun_had_read_and_not_sent_is_not_all():
+    with Job(["-n", "1", *COUNT], stdin=subprocess.PIPE, env={"KEEL_FAULT": "run.input_came:1:kill:node=-1"}) as job:
+        attached = subprocess.Popen([KEELCTL, "attach", job.id()], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                    stderr=subprocess.PIPE, text=True)
+        job.process.stdin.write(b"x" * 1000)
+        job.process.stdin.flush()
+        out, err = attached.communicate(timeout=60)
+        assert job.process.wait() == -signal.SIGKILL and out == "0\n", (out, err)
+        assert attached.returncode == 1 and "had not come to its end when keelrun ended, after 0 bytes" in err, \
+            (attached.returncode, out, err)
+
+
 def test_whole_input_is_whole_without_keelrun():
     with Job(["-n", "1", "sh", "-c", "wc -c; sleep 3"], stdin=subprocess.PIPE) as job:
         job.process.stdin.write(b"x" * 1000)

@@ -34,6 +34,11 @@ def kill_process(job):
     os.kill(pid_of_rank_0(job), signal.SIGKILL)
 
 
+def kill_another_node(job):
+    """As kill_node, of input that has come to its end."""
+    kill_node(job)
+
+
 def kill_node(job):
     subprocess.run([KEELCTL, "kill-node", job.id(), "0"], check=True, capture_output=True, timeout=30)
 
@@ -162,11 +167,12 @@ def test_it_begins_again_as_often_as_rank_0_does():
         assert lines(job) == [line("the first", data[:7])] + 2 * [line("another", data)], (lines(job), job.stderr())
 
 
-def lost(data, first, options):
+def lost(data, first, options, code):
     with in_file(data) as f, Job(LINE + options + [FED, str(first), "100"], stdin=f) as job:
         wait_read(job, "read")
         kill_process(job)
-        assert job.wait() == 0, job.stderr()
+        assert job.wait() == code, job.stderr()
+        assert ("its exit code 0 counts as 1" in job.stderr()) == (code == 1), job.stderr()
         assert lines(job) == [line("the first", data[:first]), line("another", b"")], lines(job)
         return job.stderr()
 
@@ -174,27 +180,49 @@ def lost(data, first, options):
 def test_more_than_is_kept_is_lost_with_a_line():
     text = "keelrun: rank 0 has begun again, without standard input: %d bytes of it went to its process before, more " \
            "than the %d that are kept (--stdin-keep)"
-    err = lost(os.urandom(101), 101, ["--stdin-keep", "100"])
+    err = lost(os.urandom(101), 101, ["--stdin-keep", "100"], 1)
     assert text % (101, 100) in err, err
-    err = lost(b"a", 1, ["--stdin-keep", "0"])
+    err = lost(b"a", 1, ["--stdin-keep", "0"], 0)
     assert text % (1, 0) in err, err
-    err = lost(os.urandom(KEPT + 1), KEPT + 1, [])
+    err = lost(os.urandom(KEPT + 1), KEPT + 1, [], 1)
     assert text % (KEPT + 1, KEPT) in err, err
 
 
-def test_without_keelrun_the_next_process_has_an_empty_one():
-    with Job(LINE + [FED, "4", "150"]) as job:
-        job.process.stdin.write(b"one\n")
-        job.process.stdin.flush()
+def without_keelrun(how, given, options=()):
+    """keelrun is killed, and rank 0 begins again: the job's exit code and lines, as somebody sees them who has attached
+    himself."""
+    with Job(LINE + list(options) + [FED, "4", "150"]) as job:
+        job.process.stdin.write(given)
+        job.process.stdin.close() if how != kill_node else job.process.stdin.flush()
         wait_read(job, "read")
-        job_id = job.id()
+        job_id, pid = job.id(), pid_of_rank_0(job)
         job.process.kill()
         job.process.wait()
         with subprocess.Popen([KEELCTL, "attach", job_id], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, text=True) as attached:
-            assert subprocess.run([KEELCTL, "kill-node", job_id, "0"], capture_output=True, timeout=30).returncode == 0
+            if how == kill_process:
+                os.kill(pid, signal.SIGKILL)
+            else:
+                assert subprocess.run([KEELCTL, "kill-node", job_id, "0"], capture_output=True,
+                                      timeout=30).returncode == 0
             out, err = attached.communicate(timeout=60)
-        assert "rank 0 has begun again without standard input, as keelrun has ended" in err, (out, err)
+        assert line("another", b"") in out, (out, err)
+        return attached.returncode, err
+
+
+def test_without_keelrun_the_next_process_has_an_empty_one_and_no_success():
+    for how in kill_node, kill_process, kill_another_node:
+        code, err = without_keelrun(how, b"one\n")
+        assert code == 1 and "rank 0 has begun again without standard input, as keelrun has ended" in err and \
+            "rank 0 had begun again without standard input, as keelrun had ended: its exit code 0 counts as 1" in err, \
+            (code, err)
+
+
+def test_without_keelrun_who_needs_no_input_again_may_succeed():
+    for given, options in (b"one\n", ["--stdin-keep", "0"]), (b"", []):
+        for how in kill_process, kill_another_node:
+            code, err = without_keelrun(how, given, options)
+            assert code == 0 and "standard input" not in err, (code, err)
 
 
 main(globals())
