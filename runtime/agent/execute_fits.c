@@ -72,7 +72,7 @@ bool rmw_fits(const struct request_target *t)
     struct msg_rmw rmw;
     msg_rmw_decode(t->w, &rmw);
     return rmw.identity.lane < LANES_MAX && !is_packed(t) && rmw.operation < ARITH_RMW_OPS &&
-           are_bytes_here(t, rmw.bytes, rmw.bytes);
+           (!rmw.unordered || rmw.operation == ARITH_ADD) && are_bytes_here(t, rmw.bytes, rmw.bytes);
 }
 
 bool request_fits(const struct agent *a, struct request_target *t)

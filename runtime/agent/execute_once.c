@@ -126,7 +126,7 @@ static uint32_t left_bytes(const struct request_target *t)
 /* The rank does the next one itself: nobody else has a copy, and no other set must know in which order. */
 static void share(const struct agent *a, const struct request_target *t, struct waiter *waiter)
 {
-    if (t->w->type == WIRE_PUT || t->g->copies > 1 || a->view.replicas || !t->conn || t->conn->node != a->self)
+    if (t->w->type == WIRE_PUT || t->g->copies > 1 || !ordering_shares(a, t->w) || !t->conn || t->conn->node != a->self)
         return;
     t->copy->shared = true;
     waiter->reply.shared = t->g->generation + 1;

@@ -141,12 +141,26 @@ static uint64_t what_of(const struct agent *a, const struct wire *w, const void 
     return digest(body, w->len, hash);
 }
 
+/* Nobody is told what it has found, and with others of its kind it commutes. */
+static bool is_unordered(const struct wire *w)
+{
+    struct msg_rmw rmw = {.unordered = false};
+    if (w->type == WIRE_RMW)
+        msg_rmw_decode(w, &rmw);
+    return rmw.unordered;
+}
+
+bool ordering_shares(const struct agent *a, const struct wire *w)
+{
+    return !a->view.replicas || is_unordered(w);
+}
+
 /* Of those that do not commute, to what a set has for itself. */
 static bool is_ordered(const struct agent *a, const struct wire *w)
 {
     struct msg_at at;
     struct msg_identity id;
-    if (!a->view.replicas || (w->type != WIRE_ACC && w->type != WIRE_RMW))
+    if (!a->view.replicas || is_unordered(w) || (w->type != WIRE_ACC && w->type != WIRE_RMW))
         return false;
     msg_at_decode(w, &at);
     msg_identity_decode(w, &id);

@@ -1,7 +1,8 @@
 /* A program in which ranks race for the same words: what it is told and what is in memory depends on who comes first.
  * Sets of replicas must have the same at each barrier all the same, which their comparison says; that nothing is lost
  * or counted twice is looked at here. KEEL_TEST_ROUNDS: how many rounds; KEEL_TEST_LOG: a file, to which each rank of
- * each set adds a byte a round, so that a test knows how far they are; KEEL_TEST_SHADOWS: parts have a second copy. */
+ * each set adds a byte a round, so that a test knows how far they are; KEEL_TEST_SHADOWS: parts have a second copy.
+ * KEEL_TEST_ASK: it makes a mistake. */
 #include <fcntl.h>
 #include <math.h>
 #include <stdbool.h>
@@ -30,7 +31,8 @@ enum {
     RACE_AT = DRAWN_AT + 8,
     SWAP_AT = RACE_AT + 8,
     LOCKED_AT = SWAP_AT + 8,
-    TOLD_AT = LOCKED_AT + 8, /* digest of what the rank was told, and of its part */
+    BELL_AT = LOCKED_AT + 8, /* that ranks signal to, and nothing else */
+    TOLD_AT = BELL_AT + 8,   /* digest of what the rank was told, and of its part */
     PART = TOLD_AT + 16,
     ADDS = 40,   /* of a rank in a round, of each kind */
     LONG = 3000, /* elements of one that goes out in several messages */
@@ -110,6 +112,7 @@ static void draw(void)
         hear((uint64_t)old);
         OK(keel_rmw(segment, size - 1, SWAP_AT, KEEL_INT64, KEEL_RMW_SWAP, &mine, NULL, &old));
         hear((uint64_t)old);
+        OK(keel_signal(segment, (rank + i) % size, BELL_AT, 1)); /* has no place among these */
     }
 }
 
@@ -192,6 +195,23 @@ static void look(int rounds)
     CHECK(word == (int64_t)all[rank] + (rank == 0 ? (int64_t)rounds * TASKS : 0));
     OK(keel_get(segment, 0, DRAWN_AT, &word, sizeof word));
     CHECK(word == (int64_t)rounds * size * ADDS);
+    OK(keel_wait_until(segment, BELL_AT, KEEL_NE, 0, KEEL_ANY_RANK, &word));
+    CHECK(word == (int64_t)rounds * ADDS); /* whoever is signalled by whom: one at a time */
+}
+
+/* A word that one rank signals, and that another one asks for meanwhile by an atomic: the program's mistake. */
+static void ask_for_a_signal(void)
+{
+    int64_t word = 0;
+    if (rank == 1)
+        OK(keel_signal(segment, 0, BELL_AT, 1));
+    for (int ms = 0; rank == 0 && word == 0 && ms < 1000; ms++) {
+        usleep(1000);
+        OK(keel_get(segment, 0, BELL_AT, &word, sizeof word));
+    }
+    if (rank == 0)
+        OK(keel_fetch_add(segment, 0, BELL_AT, 0, &word));
+    OK(keel_barrier());
 }
 
 int main(void)
@@ -207,6 +227,8 @@ int main(void)
     state = (uint64_t)rank + 1;
     keel_redundancy copies = getenv("KEEL_TEST_SHADOWS") ? KEEL_REDUNDANCY_SHADOW : KEEL_REDUNDANCY_NONE;
     OK(keel_segment_alloc(PART, copies, &segment));
+    if (getenv("KEEL_TEST_ASK"))
+        ask_for_a_signal();
     OK(keel_segment_alloc(8 * LONG, copies, &field));
     OK(keel_mutexes_create(2, &m));
     OK(keel_taskpool_create(TASKS, &pool));

@@ -55,6 +55,16 @@ def test_sets_that_are_not_numbered_alike_have_the_same():
             job.check("map")
 
 
+def test_who_asks_for_a_word_that_others_signal_is_named():
+    """The signal of one set waits until both sets have asked: the call that finds another number is named."""
+    env = {"KEEL_TEST_ASK": "1", "KEEL_FAULT": "replica.said:2:stop:rank=3"}
+    with keeltest.Job([*FAR, "-n", "2", "--replicas", "2", PROGRAM], env=env) as job:
+        code, err = job.wait(), job.stderr()
+        assert code == 1 and "no set is left" in err, (code, err)
+        said = r"keel_fetch_add to rank 0, segment 1 at \d+, 8 bytes, differs between set 0 and set 1\n"
+        assert re.search(said, err), err
+
+
 def test_a_node_dies_at_each_point():
     rng = random.Random(SEED)
     for point in POINTS:

@@ -320,10 +320,7 @@ keel_status call_compare_swap(keel_segment *segment, int rank, size_t offset, in
 
 keel_status call_signal(keel_segment *segment, int rank, size_t word, int64_t add)
 {
-    keel_status status = call_fetch_add(segment, rank, word, add, NULL);
-    if (status == KEEL_OK)
-        signal_tell(&process_client, rank);
-    return status;
+    return signal_send(&process_client, segment, rank, word, add);
 }
 
 keel_status call_put_signal(keel_segment *segment, int rank, size_t offset, const void *src, size_t len, size_t word,

@@ -23,6 +23,7 @@ void doubt_give_up(struct op *op)
     doubt_tell(c);                                 /* else client_progress does it */
     struct near *n = &op->segment->near[op->rank]; /* the fast path waits, too */
     __atomic_store_n(&n->put_tag, 0, __ATOMIC_RELEASE);
+    __atomic_store_n(&n->signal_tag, 0, __ATOMIC_RELEASE);
     __atomic_store_n(&n->add_tag, 0, __ATOMIC_RELEASE);
     int which = c->doubts.given_up[0].any;
     struct given_up *g = &c->doubts.given_up[which];

@@ -29,13 +29,31 @@ static int choose(struct lanes *l)
     return oldest;
 }
 
-void lanes_take(struct lanes *l, struct lane_op *o, int rank, uint64_t *handle)
+/* Behind those that the lane has under way. */
+static void line_up(struct lanes *l, int lane, struct lane_op *o)
 {
-    int lane = choose(l);
     struct lane *n = &l->lane[lane];
     *o = (struct lane_op){.lane = lane, .waits = n->first, .number = ++n->number};
     *(n->first ? &n->last->behind : &n->first) = o;
     n->last = o;
+}
+
+void lanes_set_apart(struct lanes *l)
+{
+    l->apart = true;
+    l->taken[0] |= 1; /* for good: it is none of those that may become the oldest */
+}
+
+void lanes_take_apart(struct lanes *l, struct lane_op *o)
+{
+    line_up(l, 0, o);
+}
+
+void lanes_take(struct lanes *l, struct lane_op *o, int rank, uint64_t *handle)
+{
+    int lane = choose(l);
+    struct lane *n = &l->lane[lane];
+    line_up(l, lane, o);
     n->rank = rank;
     n->before = handle ? *handle : 0;
     n->older = l->newest;
@@ -66,7 +84,8 @@ struct lane_op *lanes_end(struct lanes *l, struct lane_op *o)
 
 void lanes_told_by_call(struct lanes *l, const struct lane_op *o)
 {
-    if (l->lane[o->lane].number == o->number && is_taken(l, o->lane))
+    bool apart = l->apart && o->lane == 0;
+    if (!apart && l->lane[o->lane].number == o->number && is_taken(l, o->lane))
         give_back(l, o->lane);
 }
 

@@ -47,6 +47,7 @@ enum { LANE_WORDS = LANES_MAX / 64 };
 
 /* Zeroed at first. */
 struct lanes {
+    bool apart;                                       /* the first lane is set apart */
     uint64_t taken[LANE_WORDS], implicit[LANE_WORDS]; /* bit set: it is */
     int16_t oldest, newest;                           /* as in struct lane */
     struct lane lane[LANES_MAX];
@@ -55,6 +56,11 @@ struct lanes {
 /* The operation gets its name. rank: whose part it is to, if it is implicit; else -1. handle: what its handle has of
  * lanes, 0 at first, below 2^56; NULL: it has none. */
 void lanes_take(struct lanes *l, struct lane_op *o, int rank, uint64_t *handle);
+/* From now on the first lane is for operations that have no part in an order, and for no others, which so have the same
+ * names however many of these get one. Before any is taken. */
+void lanes_set_apart(struct lanes *l);
+/* Such an operation, which is its call's own, gets its name. */
+void lanes_take_apart(struct lanes *l, struct lane_op *o);
 /* It has its answer, or is given up and never sent again. Returns whose turn has come by that; NULL: nobody's. */
 struct lane_op *lanes_end(struct lanes *l, struct lane_op *o);
 

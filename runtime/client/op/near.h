@@ -12,7 +12,8 @@
 struct near {
     const _Atomic uint64_t *tag;
     uint64_t get_tag, put_tag; /* puts: unreplicated only, others tell the other copies */
-    uint64_t add_tag;          /* accumulates and atomics: the same, and the agent knows that ranks do them */
+    uint64_t signal_tag;       /* signals: the same, and the agent knows that ranks do them */
+    uint64_t add_tag;          /* accumulates and atomics: likewise, and no other set must know in which order */
     _Atomic(uint8_t *) base;
 };
 

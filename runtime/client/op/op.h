@@ -115,6 +115,7 @@ struct op {
     bool always_through;     /* through the primary also when the copies are equal */
     bool patient;            /* waits for memory, and for a node that does not answer, until that is declared dead. With
                                 replicas all that counts once does: one of them must not give up what others do */
+    bool unordered;          /* an addition that nobody is told of: sets of replicas need no order for it */
     struct op_task of_task;
     struct lane_op name; /* of what counts once, outside tasks */
     /* the plan, for one route */

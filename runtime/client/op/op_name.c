@@ -20,6 +20,10 @@ void name_take(struct op *op)
     struct lanes *l = &op->client->ops.lanes;
     if (!op_is_once(op) || op->of_task.is)
         return;
+    if (op->unordered && l->apart) {
+        lanes_take_apart(l, &op->name);
+        return;
+    }
     uint64_t held = op->handle ? handle_lanes(op->handle) : 0;
     lanes_take(l, &op->name, op->implicit ? op->rank : -1, op->handle ? &held : NULL);
     if (op->handle) {

@@ -66,6 +66,7 @@ static void message_make(const struct op *op, const struct piece *p, int note, s
                                          .identity = identity(op, p),
                                          .operation = op->what,
                                          .bytes = op->word,
+                                         .unordered = op->unordered,
                                          .a = op->a,
                                          .b = op->b},
                        w);

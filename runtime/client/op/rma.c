@@ -45,6 +45,8 @@ void rma_near_update(struct client *c, keel_segment *s, int rank)
     if (!behind && alone)
         __atomic_store_n(&n->put_tag, route.tag, __ATOMIC_RELEASE);
     if (!behind && adds)
+        __atomic_store_n(&n->signal_tag, route.tag, __ATOMIC_RELEASE);
+    if (!behind && adds && !replica_map_is_used(&c->replicas))
         __atomic_store_n(&n->add_tag, route.tag, __ATOMIC_RELEASE);
     if (!behind)
         __atomic_store_n(&n->get_tag, route.tag, __ATOMIC_RELEASE);

@@ -42,6 +42,8 @@ keel_status rma_acc_double(struct client *c, keel_segment *s, int rank, size_t o
 keel_status rma_rmw(struct client *c, keel_segment *s, int rank, size_t offset, keel_type type, keel_rmw_op op,
                     const void *operand, const void *expected, void *old);
 keel_status rma_fetch_add(struct client *c, keel_segment *s, int rank, size_t offset, int64_t add, int64_t *old);
+/* The same where nobody is told what was there: sets of replicas need no order for it. */
+keel_status rma_add(struct client *c, keel_segment *s, int rank, size_t offset, int64_t add);
 keel_status rma_compare_swap(struct client *c, keel_segment *s, int rank, size_t offset, int64_t expected,
                              int64_t desired, int64_t *old);
 #endif

@@ -131,8 +131,8 @@ static void word_store(void *to, int64_t value, size_t bytes)
     memcpy(to, bytes == 4 ? (const void *)&narrow : (const void *)&value, bytes);
 }
 
-keel_status rma_rmw(struct client *c, keel_segment *s, int rank, size_t offset, keel_type type, keel_rmw_op op,
-                    const void *operand, const void *expected, void *old)
+static keel_status rmw(struct client *c, bool unordered, keel_segment *s, int rank, size_t offset, keel_type type,
+                       keel_rmw_op op, const void *operand, const void *expected, void *old)
 {
     size_t bytes = type >= KEEL_INT32 && type <= KEEL_UINT64 ? arith_size(type) : 0;
     bool compares = op == KEEL_RMW_COMPARE_SWAP;
@@ -140,7 +140,8 @@ keel_status rma_rmw(struct client *c, keel_segment *s, int rank, size_t offset, 
         near_bad_range(c, s, rank, offset, bytes) || offset % bytes)
         return rma_bad_call(c);
     const struct near *n = &s->near[rank];
-    if (near_valid(n, &n->add_tag)) { /* unreplicated, on this node: it dies with the node, once or never */
+    if (near_valid(n, unordered ? &n->signal_tag
+                                : &n->add_tag)) { /* unreplicated, on this node: it dies with the node, once or never */
         int64_t a = word_load(compares ? expected : operand, bytes), b = compares ? word_load(operand, bytes) : 0;
         int64_t before = arith_rmw((enum arith_rmw)op, bytes, near_base(n) + offset, a, b);
         near_counts(c, COUNTER_atomics_here, 1, 0);
@@ -151,6 +152,7 @@ keel_status rma_rmw(struct client *c, keel_segment *s, int rank, size_t offset, 
     struct op run;
     op_init(c, &run, OP_RMW, s, rank, offset, bytes);
     run.what = (uint32_t)op;
+    run.unordered = unordered;
     run.word = (uint8_t)bytes;
     run.a = word_load(compares ? expected : operand, bytes);
     run.b = compares ? word_load(operand, bytes) : 0;
@@ -159,6 +161,17 @@ keel_status rma_rmw(struct client *c, keel_segment *s, int rank, size_t offset, 
         word_store(old, run.result, bytes);
     rma_near_update(c, s, rank);
     return status;
+}
+
+keel_status rma_rmw(struct client *c, keel_segment *s, int rank, size_t offset, keel_type type, keel_rmw_op op,
+                    const void *operand, const void *expected, void *old)
+{
+    return rmw(c, false, s, rank, offset, type, op, operand, expected, old);
+}
+
+keel_status rma_add(struct client *c, keel_segment *s, int rank, size_t offset, int64_t add)
+{
+    return rmw(c, true, s, rank, offset, KEEL_INT64, KEEL_RMW_ADD, &add, NULL, NULL);
 }
 
 keel_status rma_fetch_add(struct client *c, keel_segment *s, int rank, size_t offset, int64_t add, int64_t *old)

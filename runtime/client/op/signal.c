@@ -35,7 +35,7 @@ void signal_tell(struct client *c, int rank)
 
 keel_status signal_send(struct client *c, keel_segment *s, int rank, size_t word, int64_t add)
 {
-    keel_status status = rma_fetch_add(c, s, rank, word, add, NULL);
+    keel_status status = rma_add(c, s, rank, word, add);
     if (status == KEEL_OK)
         signal_tell(c, rank);
     return status;

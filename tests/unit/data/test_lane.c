@@ -353,9 +353,40 @@ static void test_lane_few_under_way_few_lanes(void **state)
     }
 }
 
+/* However many are set apart, and of whatever time: the names of the others are the same. */
+static void test_lane_set_apart_leaves_the_names_of_others_alone(void **state)
+{
+    (void)state;
+    struct lanes with = {0}, without = {0};
+    struct lane_op held, a[2 * LANES_MAX], b[2 * LANES_MAX], o[3];
+    lanes_set_apart(&with);
+    lanes_set_apart(&without);
+    lanes_take_apart(&with, &held);
+    assert_int_equal(held.lane, 0);
+    for (int i = 0; i < 2 * LANES_MAX; i++) {
+        int rank = i % 3 ? BLOCKS : 5;
+        assert_int_equal(lane_of(&with, &a[i], rank, NULL), lane_of(&without, &b[i], rank, NULL));
+        assert_int_not_equal(a[i].lane, 0);
+        assert_int_equal(a[i].number, b[i].number);
+        lanes_take_apart(&with, &o[0]);
+        assert_true(o[0].waits);
+        assert_null(lanes_end(&with, &o[0])); /* it is given up */
+        lanes_told_by_call(&with, &o[0]);
+        if (i == LANES_MAX)
+            lanes_told_by_fence(&with, -1), lanes_told_by_fence(&without, -1);
+    }
+    lanes_take_apart(&with, &o[1]);
+    lanes_take_apart(&with, &o[2]);
+    assert_ptr_equal(lanes_end(&with, &held), &o[1]);
+    assert_false(o[1].waits);
+    lanes_told_by_call(&with, &held);
+    assert_ptr_equal(lanes_end(&with, &o[1]), &o[2]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_lane_set_apart_leaves_the_names_of_others_alone),
         cmocka_unit_test(test_lane_blocking_calls_have_lane_0_and_number_the_calls),
         cmocka_unit_test(test_lane_is_kept_until_the_handle_was_waited_for),
         cmocka_unit_test(test_lane_aggregate_gives_back_all_of_its_lanes),

@@ -81,7 +81,7 @@ static struct rng rng;
 #define PUT(F) REQUEST(F) F(through) F(note)
 #define GET(F) REQUEST(F) F(bytes) F(strong) F(inspects) F(compares)
 #define ACC(F) REQUEST(F) IDENTITY(F) F(type) F(scale[0]) F(scale[1])
-#define RMW(F) REQUEST(F) IDENTITY(F) F(operation) F(bytes) F(a) F(b)
+#define RMW(F) REQUEST(F) IDENTITY(F) F(operation) F(bytes) F(unordered) F(a) F(b)
 #define INTENT(F) F(seq) AT(F, at) F(bytes) F(note) F(put) F(generation) F(level)
 #define REPLY(F) F(seq) F(len) F(status) F(value) F(shared) F(forgot)
 #define FORWARD(F)                                                                                                     \
