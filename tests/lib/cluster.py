@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 import time
 
-from keeltest import HANG_S, KEELCTL, Job, alive, threads_stand_still, wait_for
+from keeltest import HANG_S, KEELCTL, Job, alive, rest_after, threads_stand_still, wait_for
 
 
 QUICK = ["--silence", "0.5s", "--stopped", "1"]  # for nodes that are to be found dead though nobody says so
@@ -63,15 +63,16 @@ class Cluster(Job):
         """Poll until condition(self) or the end of the job; false if the job ended first."""
         end = time.monotonic() + seconds
         while True:
+            begun = time.monotonic()
             self.poll()
             if condition(self):
                 return True
             if self.process.poll() is not None:
                 self.poll()
                 return bool(condition(self))
-            if time.monotonic() > end:
+            if begun > end:
                 raise AssertionError("timed out: " + what)
-            time.sleep(0.002)
+            rest_after(begun, 0.002)
 
     def has(self, event, **fields):
         return [e for e in self.seen if e["event"] == event and all(e.get(k) == v for k, v in fields.items())]

@@ -25,6 +25,10 @@ HANG_S = 900  # what takes longer hangs, on a machine of any speed; no test is a
 LEFT_S = 50
 
 
+LOOK_S, LOOK_MAX_S = 0.01, 0.1
+LOOK_SHARE = 9  # of a look that itself takes time: rest for so many times as long
+
+
 class Skip(Exception):
     pass
 
@@ -42,16 +46,23 @@ def kill_one(pid, number):
 os.kill = kill_one
 
 
+def rest_after(begun, least=LOOK_S):
+    """Between two looks, the last of which began then: who asks all processes, or starts a program to ask, leaves the
+    processors to those of whom it asks."""
+    time.sleep(max(least, min(LOOK_SHARE * (time.monotonic() - begun), LOOK_MAX_S)))
+
+
 def wait_for(condition, what, seconds=HANG_S):
     """Poll until condition() is true; its value is returned."""
     end = time.monotonic() + seconds
     while True:
+        begun = time.monotonic()
         value = condition()
         if value:
             return value
-        if time.monotonic() > end:
+        if begun > end:
             raise AssertionError("timed out: " + what)
-        time.sleep(0.01)
+        rest_after(begun)
 
 
 def processes_with(tag):
@@ -305,10 +316,14 @@ class Job:
     def check_leftovers(self, seconds=LEFT_S):
         """Nothing of the job is there any more, at once or very soon."""
         end = time.monotonic() + seconds
-        while self.leftovers():
-            if time.monotonic() > end:
-                raise AssertionError("left behind: " + "; ".join(self.leftovers()))
-            time.sleep(0.02)
+        while True:
+            begun = time.monotonic()
+            left = self.leftovers()
+            if not left:
+                return
+            if begun > end:
+                raise AssertionError("left behind: " + "; ".join(left))
+            rest_after(begun)
 
 
 def run(args, stdin=b"", **kw):
