@@ -28,8 +28,9 @@ def run(fault, **kw):
 
 def once(fault, nodes=NODES, ranks=None, calls=30, length=3000, left=1000, on_failure="degrade", spares=0):
     """None: a node was declared dead because it got no processor."""
+    stops = ["--stopped", "3s"] if ":stop" in fault else []  # so long all wait for who stands still
     with Cluster(nodes, [PROGRAM, str(calls), str(length), str(left)], ranks=ranks, spares=spares, on_failure=on_failure, seconds=600,
-                 env={"KEEL_FAULT": fault}) as job:
+                 options=stops, env={"KEEL_FAULT": fault}) as job:
         code = job.wait()
         job.poll()
         if ":stop" not in fault and job.has("verdict", evidence="silent"):
