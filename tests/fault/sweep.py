@@ -191,7 +191,7 @@ def strike_mover(job, before, action, where, may_lose):
 
 def run_moves(point, nth, before, action, where, words, may_lose):
     quick = QUICK if action.startswith("freeze") else ["--silence", "600s", "--stopped", "never"]
-    with Cluster(NODES, [PROGRAM, "7", "25", str(words), "12"], spares=2, options=LINE + quick,
+    with Cluster(NODES, [PROGRAM, "7", "12", str(words), "12"], spares=2, options=LINE + quick,
                  env={"KEEL_FAULT": "%s,%s:%d:stop:%s" % (before, point, nth, where), "KEEL_LEAVE_MS": "60000"}) as job:
         return strike_mover(job, before, action, where, may_lose)
 
