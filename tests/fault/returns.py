@@ -12,7 +12,7 @@ from keeltest import HANG_S, IS_ROOT, KEELCTL, Skip, alive, wait_for
 
 SUM = os.environ.get("KEEL_SUM", "build/tests/fault/sum")
 PRETENDER = os.environ.get("KEEL_PRETENDER", "build/tests/fault/pretender")
-TASKS, ROUNDS, COMPUTE_US = 40, 10, 6000
+TASKS, ROUNDS, COMPUTE_US = 12, 10, 20000  # more and shorter tasks would use processors, and show no more
 LIMITS = ["--silence", "1s", "--stopped", "1"]
 
 

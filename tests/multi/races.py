@@ -67,14 +67,13 @@ def test_who_asks_for_a_word_that_others_signal_is_named():
 
 def test_a_node_dies_at_each_point():
     rng = random.Random(SEED)
-    for point in POINTS:
-        for node in (0, 2):
-            if point in (OF_OTHERS if node == 0 else OF_THE_LEADER):
-                continue
-            fault = "%s:%d:kill:node=%d" % (point, rng.randrange(1, 200), node)
-            for replicas in (2, 3):
-                with Race(replicas, env={"KEEL_FAULT": fault}) as job:
-                    job.check((fault, replicas), retired=1)
+    where = [(point, node) for point in POINTS for node in (0, 2)
+             if point not in (OF_OTHERS if node == 0 else OF_THE_LEADER)]
+    for i, (point, node) in enumerate(where):
+        fault = "%s:%d:kill:node=%d" % (point, rng.randrange(1, 200), node)
+        replicas = 2 + (i + SEED) % 2  # the other number with the next seed
+        with Race(replicas, env={"KEEL_FAULT": fault}) as job:
+            job.check((fault, replicas), retired=1)
 
 
 def test_a_rank_dies_between_draw_and_turn():
