@@ -30,6 +30,10 @@ keel_status taskpool_free(struct client *c, keel_taskpool *pool, bool *gone);
 keel_status taskpool_reset(struct client *c, keel_taskpool *pool);
 keel_status task_next(struct client *c, keel_taskpool *pool, int64_t *task);
 keel_status task_commit(struct client *c, keel_taskpool *pool, int64_t task);
+
+/* task_step.c */
+/* Wait until no accumulate of the task to the copyset is under way; -1: none at all. Lock held. */
+void task_rest(struct client *c, int copyset);
 /* The number of the task's next operation towards the copyset; -1: out of memory. */
 int64_t task_step(struct task_run *run, int copyset);
 /* Wait for the turn of the task's next accumulate to the rank's part: those to a copyset come one after the other. Lock
