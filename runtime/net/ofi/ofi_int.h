@@ -1,4 +1,4 @@
-/* Inside of the libfabric transport. ofi.c: the table and progress; ofi_cm.c: connections and their end; ofi_xfer.c:
+/* Inside of the libfabric transport. ofi.c: the table, start and end, memory; ofi_poll.c: progress; ofi_cm.c: connections and their end; ofi_xfer.c:
  * transfers and their queue; ofi_pool.c: their memory; ofi_sock.c: the sockets that the tcp provider hides; ofi_rdma.c
  * and ofi_frame.c: what a provider over an RDMA device wants instead.
  *
@@ -249,6 +249,10 @@ static inline struct ofi_tp *ofi_tp_of_ep(const struct ofi_ep *ep)
 {
     return (struct ofi_tp *)ep->base.tp;
 }
+
+/* ofi_poll.c */
+int ofi_poll(struct tp *base, struct tp_event *events, int max);
+bool ofi_arm(struct tp *base);
 
 /* ofi_xfer.c */
 bool ofi_room(const struct tp_ep *tp_ep);
