@@ -3,6 +3,11 @@
 #define KEEL_TOPO_DETOUR_SEARCH_H
 #include "runtime/topo/detour.h"
 
+static inline int32_t detour_home(const struct detour *d, const struct detour_source *s)
+{
+    return fabric_home(d->fabric, s->endpoint);
+}
+
 struct detour_query {
     int32_t from;   /* router */
     int32_t dest;   /* endpoint */
@@ -30,5 +35,9 @@ bool detour_plan_route(struct detour *d, struct detour_source *s, int32_t dest, 
  * none. */
 bool detour_plan_way(struct detour *d, struct detour_source *s, int32_t dest, uint64_t now, struct detour_path *path);
 void detour_plan_fini(struct detour *d);
+/* detour.c: the paths of s to an endpoint; NULL: there are none. */
+struct detour_metapath *detour_metapath_find(struct detour_source *s, int32_t dest);
+/* Begun with the original one; NULL: out of memory. */
+struct detour_metapath *detour_metapath_make(struct detour *d, struct detour_source *s, int32_t dest, uint64_t now);
 bool detour_path_equal(const struct detour_path *a, const struct detour_path *b);
 #endif
