@@ -7,7 +7,6 @@
 #include <string.h>
 
 enum {
-    STEP = 16,        /* objects begin at multiples of it, and most functions */
     KEY = 8,          /* bytes at the begin of a window that the linker does not write */
     LITERAL_MIN = 12, /* and of all its bytes */
     ALIKE_MAX = 2,    /* windows with one key: more are what any code has, and say nothing */
@@ -91,7 +90,7 @@ static unsigned filter_of(uint64_t key)
 static bool is_window(const struct graft_object *o, uint64_t at)
 {
     int literal = 0;
-    for (int i = 0; i < STEP; i++) {
+    for (int i = 0; i < GRAFT_STEP; i++) {
         if (i < KEY && !o->literal[at + (uint64_t)i])
             return false;
         literal += o->literal[at + (uint64_t)i] != 0;
@@ -109,13 +108,13 @@ static bool gather_windows(struct search *s)
 {
     size_t room = 0;
     for (size_t i = 0; i < s->a->count; i++)
-        room += s->a->object[i].len / STEP;
+        room += s->a->object[i].len / GRAFT_STEP;
     s->window = malloc((room + 1) * sizeof *s->window);
     if (!s->window)
         return refuse(s, "out of memory");
     for (size_t i = 0; i < s->a->count; i++) {
         const struct graft_object *o = &s->a->object[i];
-        for (uint64_t at = 0; at + STEP <= o->len; at += STEP)
+        for (uint64_t at = 0; at + GRAFT_STEP <= o->len; at += GRAFT_STEP)
             if (is_window(o, at))
                 s->window[s->windows++] = (struct window){.key = key_at(o->code + at), .object = i, .at = at};
     }
@@ -177,7 +176,7 @@ static void look_at(struct search *s, uint64_t offset)
     }
     for (; low < s->windows && s->window[low].key == key; low++) {
         const struct window *w = &s->window[low];
-        if (offset >= w->at && same(s, &s->a->object[w->object], w->at, STEP, offset))
+        if (offset >= w->at && same(s, &s->a->object[w->object], w->at, GRAFT_STEP, offset))
             note(s, low, s->code->address + offset - w->at);
     }
 }
@@ -185,8 +184,8 @@ static void look_at(struct search *s, uint64_t offset)
 static void look_everywhere(struct search *s)
 {
     const struct graft_code *code = s->code;
-    uint64_t first = (STEP - code->address % STEP) % STEP;
-    for (uint64_t offset = first; offset + STEP <= code->len; offset += STEP) {
+    uint64_t first = (GRAFT_STEP - code->address % GRAFT_STEP) % GRAFT_STEP;
+    for (uint64_t offset = first; offset + GRAFT_STEP <= code->len; offset += GRAFT_STEP) {
         unsigned bit = filter_of(key_at(code->bytes + offset));
         if (s->filter[bit / 8] & 1u << bit % 8)
             look_at(s, offset);
@@ -280,17 +279,6 @@ static bool settle(struct search *s, size_t object, uint64_t address)
 
 /* ---- objects ---- */
 
-/* Does any of these bytes of the program belong to an object that was found? */
-static bool overlaps(const struct graft_archive *a, uint64_t address, uint64_t len)
-{
-    for (size_t i = 0; i < a->count; i++) {
-        const struct graft_object *o = &a->object[i];
-        if (o->address && address < o->address + o->len && o->address < address + len)
-            return true;
-    }
-    return false;
-}
-
 /* Is this many of its windows more than chance? */
 static bool is_part(const struct sight *sight, unsigned windows)
 {
@@ -318,8 +306,8 @@ static bool find_by_windows(struct search *s, size_t object)
 static bool find_by_references(struct search *s, size_t object)
 {
     const struct graft_object *o = &s->a->object[object];
-    uint64_t where = 0, first = (STEP - s->code->address % STEP) % STEP;
-    for (uint64_t offset = first; offset + o->len <= s->code->len; offset += STEP) {
+    uint64_t where = 0, first = (GRAFT_STEP - s->code->address % GRAFT_STEP) % GRAFT_STEP;
+    for (uint64_t offset = first; offset + o->len <= s->code->len; offset += GRAFT_STEP) {
         uint64_t address = s->code->address + offset;
         if (!same(s, o, 0, o->len, offset) || agreement(s, o, address) <= 0)
             continue;
@@ -352,7 +340,7 @@ static bool none_is_altered(struct search *s)
         const struct graft_object *o = &s->a->object[i];
         for (unsigned p = 0; p < s->sight[i].places; p++) {
             const struct spot *place = &s->sight[i].place[p];
-            if (is_part(&s->sight[i], place->windows) && !overlaps(s->a, place->address, o->len))
+            if (is_part(&s->sight[i], place->windows) && !graft_overlaps(s->a, place->address, o->len))
                 return refuse(s, "%s (%s) is there%s altered", first_function(o), o->name,
                               o->address ? " once more," : ", but");
         }
@@ -407,54 +395,4 @@ bool graft_find(struct graft_archive *a, const struct graft_code *code, const ch
     free(s->place);
     free(s);
     return done;
-}
-
-/* The length of the filling at the begin of these bytes: an instruction that does nothing, or what is none; 0:
- * something else. */
-static size_t filling(const uint8_t *bytes, size_t len)
-{
-    static const struct {
-        size_t len;
-        uint8_t bytes[8];
-    } fill[] = {{1, {0xcc}},
-                {1, {0x00}},
-                {1, {0x90}},
-                {3, {0x0f, 0x1f, 0x00}},
-                {4, {0x0f, 0x1f, 0x40, 0x00}},
-                {5, {0x0f, 0x1f, 0x44, 0x00, 0x00}},
-                {7, {0x0f, 0x1f, 0x80, 0x00, 0x00, 0x00, 0x00}},
-                {8, {0x0f, 0x1f, 0x84, 0x00, 0x00, 0x00, 0x00, 0x00}}};
-    size_t prefixes = 0;
-    while (prefixes < len && (bytes[prefixes] == 0x66 || bytes[prefixes] == 0x2e))
-        prefixes++;
-    for (size_t i = 0; i < sizeof fill / sizeof *fill; i++)
-        if (fill[i].len <= len - prefixes && memcmp(bytes + prefixes, fill[i].bytes, fill[i].len) == 0)
-            return prefixes + fill[i].len;
-    return 0;
-}
-
-uint64_t graft_room(const struct graft_code *code, const struct graft_object *o, const struct graft_function *f)
-{
-    uint64_t end = o->address - code->address + o->len, limit = end + (STEP - (o->address + o->len) % STEP) % STEP;
-    if (f->at + f->room < o->len)
-        return f->room;
-    limit = limit < code->len ? limit : code->len;
-    for (size_t n = 1; end < limit && n; end += n)
-        n = filling(code->bytes + end, limit - end);
-    return end - (o->address - code->address) - f->at;
-}
-
-bool graft_called(const struct graft_archive *a, const struct graft_code *code, uint64_t function)
-{
-    enum { CALL = 0xe8, JUMP = 0xe9, LENGTH = 5 };
-    for (size_t i = 0; i + LENGTH <= code->len; i++) {
-        if (code->bytes[i] != CALL && code->bytes[i] != JUMP)
-            continue;
-        int32_t distance;
-        memcpy(&distance, code->bytes + i + 1, sizeof distance);
-        uint64_t at = code->address + i;
-        if (at + LENGTH + (uint64_t)(int64_t)distance == function && !overlaps(a, at, 1))
-            return true;
-    }
-    return false;
 }
