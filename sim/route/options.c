@@ -9,9 +9,6 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Commands, as bits. */
-enum { SIMULATE = 1, OPTIMISE = 2, FIGURE = 4, TRACE = 8, ALL = 15 };
-
 enum key {
     KEY_TOPOLOGY = 't',
     KEY_PATTERN = 'p',
@@ -445,26 +442,7 @@ static void apply(struct options *o, const struct parse *p)
         check_picture(o);
 }
 
-static const struct command {
-    const char *name;
-    unsigned bit;
-    int (*run)(struct options *);
-    bool needs_name;
-    const char *args, *doc;
-} command[] = {
-    {"simulate", SIMULATE, command_simulate, false, "",
-     "Run one configuration in many repetitions, without failures and, where failures are asked for, with them; print "
-     "means with 95 % confidence intervals."},
-    {"optimise", OPTIMISE, command_optimise, false, "",
-     "Search the best routes around permanent failures that are known from the start, and measure them packet by "
-     "packet: "
-     "what is left to a router that has to learn."},
-    {"figure", FIGURE, command_figure, true, "NAME",
-     "Make a figure of docs/routing.md: picture, data and gnuplot script. NAME is one of: " FIGURE_NAMES ", or all."},
-    {"trace", TRACE, command_trace, true, "[FILE]",
-     "Read a failure log and print how many network failures it holds and the fits of their times, or write one."},
-};
-enum { COMMANDS = sizeof command / sizeof *command, OPTIONS = sizeof option_list / sizeof *option_list };
+enum { OPTIONS = sizeof option_list / sizeof *option_list };
 
 /* The options of one command, ended by an empty one; a group without any is left out. */
 static void options_of(unsigned commands, struct argp_option list[OPTIONS + 1])
@@ -505,12 +483,12 @@ void options_parse(struct options *o, const struct command *c, int argc, char **
     apply(o, &p);
 }
 
-static void options_fini(struct options *o)
+void options_fini(struct options *o)
 {
     fabric_fini(&o->fabric);
 }
 
-static void usage(const struct command *c)
+void options_help(const struct command *c)
 {
     struct argp_option list[OPTIONS + 1];
     options_of(c->bit, list);
@@ -519,43 +497,4 @@ static void usage(const struct command *c)
     snprintf(doc, sizeof doc, "%s\vkeel-route(1) says more.", c->doc);
     const struct argp argp = {.options = list, .args_doc = c->args, .doc = doc};
     argp_help(&argp, stdout, ARGP_HELP_USAGE | ARGP_HELP_LONG | ARGP_HELP_DOC, name);
-}
-
-static void overview(void)
-{
-    puts("Simulate routing around broken links.\n");
-    for (int i = 0; i < COMMANDS; i++)
-        printf("  keel-route %s %s\n      %s\n", command[i].name, command[i].args, command[i].doc);
-    puts("\nkeel-route COMMAND --help lists a command's options.");
-}
-
-int main(int argc, char **argv)
-{
-    struct options o;
-    cli_name("keel-route");
-    if (argc < 2)
-        cli_die("say what to do: simulate, optimise, figure NAME or trace FILE (keel-route --help)");
-    const struct command *c = NULL;
-    for (int i = 0; i < COMMANDS; i++)
-        if (strcmp(argv[1], command[i].name) == 0)
-            c = &command[i];
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-?") == 0) {
-            c ? usage(c) : overview();
-            return 0;
-        }
-        if (strcmp(argv[i], "--version") == 0) {
-            puts("keel-route " KEEL_VERSION);
-            return 0;
-        }
-    }
-    if (!c)
-        cli_die("there is no command '%.60s' (simulate, optimise, figure, trace)", argv[1]);
-    options_parse(&o, c, argc - 1, argv + 1);
-    cli_catch_signals();
-    int status = c->run(&o);
-    if (fflush(stdout) != 0 || ferror(stdout))
-        cli_die("cannot write standard output: %s", strerror(errno));
-    options_fini(&o);
-    return status;
 }

@@ -36,9 +36,20 @@ struct options {
     double load;
 };
 
-struct command;
+/* Commands, as bits. */
+enum { SIMULATE = 1, OPTIMISE = 2, FIGURE = 4, TRACE = 8, ALL = 15 };
+
+struct command {
+    const char *name;
+    unsigned bit;
+    int (*run)(struct options *);
+    bool needs_name;
+    const char *args, *doc;
+};
 /* Parses everything; on a mistake prints one line and ends the program with code 2. */
 void options_parse(struct options *o, const struct command *c, int argc, char **argv);
+void options_fini(struct options *o);
+void options_help(const struct command *c);
 
 int command_simulate(struct options *o);
 int command_optimise(struct options *o);
