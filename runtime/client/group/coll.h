@@ -196,6 +196,8 @@ void coll_free(struct client *c);
 /* coll.c; lock held */
 void coll_see_views(struct client *c, uint64_t now);
 void coll_tick(struct client *c, uint64_t now);
+/* Nobody else lives whom the program knows as a rank: of the sets of replicas, of this one. */
+bool coll_is_alone(const struct client *c);
 /* A call of a group's is under way, or nobody has asked what it came to. */
 bool coll_is_used(const struct client *c);
 void coll_wake_at(struct client *c, uint64_t at);

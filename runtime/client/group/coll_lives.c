@@ -36,6 +36,15 @@ void coll_read_lives(struct client *c)
     } while (!is_consistent(p, before));
 }
 
+bool coll_is_alone(const struct client *c)
+{
+    int set = replica_of(&c->replicas, c->rank).set;
+    for (int r = 0; r < c->size; r++)
+        if (r != c->rank && c->coll.life[r].life && replica_of(&c->replicas, r).set == set)
+            return false;
+    return true;
+}
+
 bool coll_is_of_all(const struct keel_group *g)
 {
     return g->birth == UINT64_MAX && !g->creation;

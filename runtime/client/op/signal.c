@@ -93,12 +93,7 @@ static bool look_near(struct waiting *w)
 static bool is_gone(const struct waiting *w)
 {
     const struct client *c = w->c;
-    if (w->from >= 0)
-        return w->from != c->rank && !c->coll.life[w->from].life;
-    for (int r = 0; r < c->size; r++)
-        if (r != c->rank && c->coll.life[r].life)
-            return false;
-    return true;
+    return w->from >= 0 ? w->from != c->rank && !c->coll.life[w->from].life : coll_is_alone(c);
 }
 
 static bool may_hold(void *arg)

@@ -247,12 +247,7 @@ static void sender(const struct client *c, const void *arg, struct wait_said *ou
 /* Nobody is left who could send. */
 static bool nobody(const struct client *c, int rank)
 {
-    if (rank >= 0)
-        return rank != c->rank && !c->coll.life[rank].life;
-    for (int r = 0; r < c->size; r++)
-        if (r != c->rank && c->coll.life[r].life)
-            return false;
-    return true;
+    return rank >= 0 ? rank != c->rank && !c->coll.life[rank].life : coll_is_alone(c);
 }
 
 static bool is_there(void *arg)
