@@ -101,6 +101,7 @@ keel_status replica_went(keel_status status)
 keel_status replica_did_put(enum replica_call call, int target, const keel_segment *segment, uint64_t place,
                             const void *bytes, size_t len)
 {
+    bytes = replica_may_read(segment, target, place, len) ? bytes : NULL;
     if (!replica_inspects() || !bytes) {
         replica_did_bytes(call, target, segment, place, bytes, len);
         return KEEL_OK;
@@ -117,14 +118,15 @@ keel_status replica_did_pieces(enum replica_call call, int target, const keel_se
 {
     bool known = is_inspected(target, segment), good = true;
     uint64_t sum = 0, bytes = 0;
-    for (size_t i = 0; pieces && i < n && good; i++) {
+    bool may = replica_may_read_pieces(segment, target, pieces, n);
+    for (size_t i = 0; may && i < n && good; i++) {
         const uint64_t where[] = {pieces[i].offset, pieces[i].len};
         struct sent_range r = range_of(call, target, segment, pieces[i].offset);
         sum = digest(where, sizeof where, sum);
-        good = !pieces[i].local || add(&r, pieces[i].local, pieces[i].len, known, &sum);
+        good = add(&r, pieces[i].local, pieces[i].len, known, &sum);
         bytes += pieces[i].len;
     }
-    replica_did(call, target, segment, pieces && n ? pieces[0].offset : 0, bytes, sum);
+    replica_did(call, target, segment, may ? pieces[0].offset : 0, bytes, sum);
     return good ? KEEL_OK : KEEL_ERR_NOMEM;
 }
 
@@ -134,9 +136,10 @@ keel_status replica_did_shape(enum replica_call call, int target, const keel_seg
 {
     struct shape shape;
     struct shape_walk walk;
-    uint64_t at[SHAPE_SIDES], sum = how ? digest(how, sizeof *how, 0) : 0, bytes = 0;
+    uint64_t at[SHAPE_SIDES], sum = 0, bytes = 0;
     bool known = is_inspected(target, segment), good = true;
-    if (src && how && shape_init(&shape, how->levels, how->count, how->global_stride, how->local_stride)) {
+    if (replica_may_read_shape(segment, target, place, src, how, &shape)) {
+        sum = replica_hash_of_shape(how);
         shape_join(&shape);
         shape_walk_init(&walk, &shape);
         while (good && shape_walk_next(&walk, at)) {

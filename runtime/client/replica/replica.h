@@ -3,6 +3,7 @@
  *
  *   wrap*.c       ranks to native ranks and back; what means "all ranks" goes to the set's group
  *   rows.inc      what becomes of each public call
+ *   bytes.c       which bytes a call would send
  *   exchange.c    replicas of a rank compare what they did (check.h), wherever a program relies on what it sent
  *   mismatch.c    what comes of a difference: told, or the majority's bytes are written over it
  *   landed.c      whether what was put lies where it was put (--check hash, all)
@@ -52,6 +53,7 @@ struct replica_self {
     enum replica_mismatch on_mismatch;
     enum replica_share copies; /* of a segment in this set: one, or all that the program asks for */
     keel_group *group;         /* of the set */
+    keel_group *on_node;       /* its ranks on this one's node */
     int nodes, *node;          /* of the set; [ranks] on which of them each is */
     int *native_node;          /* [nodes] */
     bool gone[REPLICAS_MAX];   /* that replica of this rank has ended, or this one's set goes on without it */
@@ -140,6 +142,19 @@ keel_status replica_differ(const struct check_outcome *o, const struct check_sum
 /* This process ends its set, and says why. */
 _Noreturn void replica_stop(const char *text);
 
+/* ---- bytes.c ---- */
+
+struct shape;
+/* May so many bytes be read where the caller says? No: the library refuses the call. */
+bool replica_may_read(const keel_segment *segment, int rank, size_t offset, size_t len);
+bool replica_may_read_elements(const keel_segment *segment, int rank, size_t offset, keel_type type, size_t n);
+bool replica_may_read_pieces(const keel_segment *segment, int rank, const keel_piece *pieces, size_t n);
+/* shape: what `how` says, if they may. */
+bool replica_may_read_shape(const keel_segment *segment, int rank, size_t offset, const void *src,
+                            const keel_strided *how, struct shape *shape);
+/* Of one that may be read; without what lies where. */
+uint64_t replica_hash_of_shape(const keel_strided *how);
+
 /* ---- landed.c ---- */
 
 /* Replicas look at what they have put where it lies. */
@@ -224,12 +239,19 @@ void replica_world_begin(void);
 /* All replicas have met. */
 void replica_world_met(void);
 
+/* ---- wrap_turn.c ---- */
+
+bool replica_is_in_task(void);
+
 /* ---- wrap_atomic.c ---- */
 
 /* An addition of the wrapper's own, to a word of the set's: what it finds is the same in all sets. */
 keel_status replica_add(keel_segment *segment, int rank, size_t offset, int64_t add, int64_t *old);
 
 /* ---- wrap_coll.c ---- */
+
+/* Inside a task, or between keel_barrier_begin and its end, nothing is allowed that all ranks do together. */
+bool replica_is_apart(void);
 
 /* The call goes with these bytes, NULL: none. They are compared; a majority cannot be sent instead. */
 keel_status replica_contribute_kept(enum replica_call call, int target, const void *in, size_t len);

@@ -8,10 +8,11 @@
 keel_status replica_message_send(int rank, uint32_t tag, const void *data, size_t len)
 {
     keel_status status;
-    if (replica.sets == REPLICAS_MAX && data && len) {
+    bool reads = data && len && len <= KEEL_MESSAGE_MAX; /* else it is refused, or nothing is to be read */
+    if (replica.sets == REPLICAS_MAX && reads) {
         status = replica_meet_before(CALL_message_send, rank, NULL, tag, &data, len);
     } else {
-        replica_did_bytes(CALL_message_send, rank, NULL, tag, data, data ? len : 0);
+        replica_did_bytes(CALL_message_send, rank, NULL, tag, reads ? data : NULL, len);
         status = replica_meet(CALL_message_send);
     }
     return status != KEEL_OK ? status : replica_after(BELOW->message_send(replica_native_of(rank), tag, data, len));

@@ -13,41 +13,14 @@
 
 /* ---- the bytes of shapes ---- */
 
-/* Of what lies in the caller's memory in that shape. The levels that are not contiguous are few. */
-static uint64_t hash_strided(const uint8_t *at, const keel_strided *shape)
+static uint64_t hash_strided(const uint8_t *at, const keel_strided *how, const struct shape *shape, uint64_t *bytes)
 {
-    size_t n[KEEL_STRIDE_LEVELS_MAX] = {0};
-    uint64_t hash = digest(shape, sizeof *shape, 0);
-    for (;;) {
-        size_t offset = 0;
-        int level = 0;
-        for (int i = 0; i < shape->levels; i++)
-            offset += n[i] * shape->local_stride[i];
-        hash = digest(at + offset, shape->count[0], hash);
-        while (level < shape->levels && ++n[level] == shape->count[level + 1])
-            n[level++] = 0;
-        if (level == shape->levels)
-            return hash;
-    }
-}
-
-/* Also of a shape that the library will refuse. */
-static bool has_bytes(const void *at, const keel_strided *shape)
-{
-    if (!at || !shape || shape->levels < 0 || shape->levels > KEEL_STRIDE_LEVELS_MAX || !shape->count[0])
-        return false;
-    for (int i = 0; i < shape->levels; i++)
-        if (!shape->count[i + 1])
-            return false;
-    return true;
-}
-
-static size_t strided_bytes(const keel_strided *shape)
-{
-    size_t bytes = shape->count[0];
-    for (int i = 0; i < shape->levels; i++)
-        bytes *= shape->count[i + 1];
-    return bytes;
+    struct shape_walk walk;
+    uint64_t place[SHAPE_SIDES], hash = replica_hash_of_shape(how);
+    shape_walk_init(&walk, shape);
+    for (*bytes = 0; shape_walk_next(&walk, place); *bytes += shape->run)
+        hash = digest(at + place[SHAPE_LOCAL], shape->run, hash);
+    return hash;
 }
 
 /* From the first byte at the target to behind the last. */
@@ -66,12 +39,15 @@ static uint64_t numbers(const void *scale, keel_type type)
 
 /* with: what else says what is done with the bytes. */
 static void added_strided(enum replica_call call, int rank, keel_segment *segment, size_t offset, const void *src,
-                          const keel_strided *shape, uint64_t with)
+                          const keel_strided *how, uint64_t with)
 {
+    struct shape shape;
+    uint64_t bytes = 0;
     if (replica.check == CHECK_NONE)
         return;
-    bool is = has_bytes(src, shape);
-    replica_did(call, rank, segment, offset, is ? strided_bytes(shape) : 0, (is ? hash_strided(src, shape) : 0) ^ with);
+    if (replica_may_read_shape(segment, rank, offset, src, how, &shape))
+        with ^= hash_strided(src, how, &shape, &bytes);
+    replica_did(call, rank, segment, offset, bytes, with);
 }
 
 static void added_vector(enum replica_call call, int rank, keel_segment *segment, const keel_piece *pieces, size_t n,
@@ -80,13 +56,14 @@ static void added_vector(enum replica_call call, int rank, keel_segment *segment
     uint64_t hash = with, bytes = 0;
     if (replica.check == CHECK_NONE)
         return;
-    for (size_t i = 0; pieces && i < n; i++) {
+    bool may = replica_may_read_pieces(segment, rank, pieces, n);
+    for (size_t i = 0; may && i < n; i++) {
         const uint64_t where[] = {pieces[i].offset, pieces[i].len};
         hash = digest(where, sizeof where, hash);
-        hash = pieces[i].local ? digest(pieces[i].local, pieces[i].len, hash) : hash;
+        hash = digest(pieces[i].local, pieces[i].len, hash);
         bytes += pieces[i].len;
     }
-    replica_did(call, rank, segment, pieces && n ? pieces[0].offset : 0, bytes, hash);
+    replica_did(call, rank, segment, may ? pieces[0].offset : 0, bytes, hash);
 }
 
 static keel_status did_strided(enum replica_call call, int rank, keel_segment *segment, size_t offset, const void *src,
@@ -194,10 +171,11 @@ static keel_status acc_may_go(enum replica_call call, keel_segment *segment, int
     size_t size = arith_size(type);
     if (replica.check == CHECK_NONE)
         return KEEL_OK;
-    size_t len = size && n <= SIZE_MAX / size ? n * size : 0;
     replica_did(call, rank, segment, offset, 0, numbers(scale, type));
-    keel_status status = replica_meet_before(call, rank, segment, offset, src, len);
-    replica_changes(rank, segment, offset, len);
+    if (!replica_may_read_elements(segment, rank, offset, type, n))
+        return KEEL_OK; /* it is refused */
+    keel_status status = replica_meet_before(call, rank, segment, offset, src, n * size);
+    replica_changes(rank, segment, offset, n * size);
     return status;
 }
 
@@ -258,13 +236,19 @@ keel_status replica_acc_strided_nb(keel_segment *segment, int rank, size_t offse
                                                                    scale, src, shape, handle));
 }
 
+static void changes_pieces(int rank, const keel_segment *segment, const keel_piece *pieces, size_t n)
+{
+    bool may = replica_may_read_pieces(segment, rank, pieces, n);
+    for (size_t i = 0; may && i < n; i++)
+        replica_changes(rank, segment, pieces[i].offset, pieces[i].len);
+}
+
 keel_status replica_acc_vector(keel_segment *segment, int rank, keel_type type, const void *scale,
                                const keel_piece *pieces, size_t n)
 {
     added_vector(CALL_acc_vector, rank, segment, pieces, n, numbers(scale, type));
     keel_status status = shape_may_go(CALL_acc_vector);
-    for (size_t i = 0; pieces && i < n; i++)
-        replica_changes(rank, segment, pieces[i].offset, pieces[i].len);
+    changes_pieces(rank, segment, pieces, n);
     return status != KEEL_OK
                ? status
                : replica_after(BELOW->acc_vector(segment, replica_native_of(rank), type, scale, pieces, n));
@@ -275,8 +259,7 @@ keel_status replica_acc_vector_nb(keel_segment *segment, int rank, keel_type typ
 {
     added_vector(CALL_acc_vector_nb, rank, segment, pieces, n, numbers(scale, type));
     keel_status status = shape_may_go(CALL_acc_vector_nb);
-    for (size_t i = 0; pieces && i < n; i++)
-        replica_changes(rank, segment, pieces[i].offset, pieces[i].len);
+    changes_pieces(rank, segment, pieces, n);
     return status != KEEL_OK
                ? status
                : replica_after(BELOW->acc_vector_nb(segment, replica_native_of(rank), type, scale, pieces, n, handle));
