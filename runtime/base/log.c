@@ -13,6 +13,7 @@ int log_threshold = LOG_WARN;
 static char log_who[48] = "keel";
 static void (*log_line)(void *user, const char *line, size_t len);
 static void *log_user;
+static bool log_has_no_time;
 static char *log_kept;
 static size_t log_kept_size;
 
@@ -41,6 +42,11 @@ void log_check_level(void)
     const char *text = getenv("KEEL_LOG");
     if (text && level_wanted() < 0)
         log_warn("KEEL_LOG='%s' is none of error, warn, info, debug, trace; using warn", text);
+}
+
+void log_without_time(void)
+{
+    log_has_no_time = true;
 }
 
 void log_to(void (*write_line)(void *user, const char *line, size_t len), void *user)
@@ -95,11 +101,17 @@ void log_write_some(struct log_some *s, const char *fmt, ...)
         log_write(LOG_WARN, "%s", text);
 }
 
+static int time_of_line(char *out, size_t room)
+{
+    uint64_t now = clock_now_ns();
+    return snprintf(out, room, "[%llu.%06llu] ", (unsigned long long)(now / KEEL_NS_PER_S),
+                    (unsigned long long)(now % KEEL_NS_PER_S / 1000));
+}
+
 void log_write(enum log_level level, const char *fmt, ...)
 {
     int saved = errno;
     char line[1024];
-    uint64_t now = clock_now_ns();
     va_list ap;
     va_start(ap, fmt);
     if (keep(level, fmt, ap)) {
@@ -107,8 +119,9 @@ void log_write(enum log_level level, const char *fmt, ...)
         errno = saved;
         return;
     }
-    int n = snprintf(line, sizeof line - 1, "%s: %s: [%llu.%06llu] ", log_who, level_name[level],
-                     (unsigned long long)(now / KEEL_NS_PER_S), (unsigned long long)(now % KEEL_NS_PER_S / 1000));
+    int n = snprintf(line, sizeof line - 1, "%s: %s: ", log_who, level_name[level]);
+    if (!log_has_no_time)
+        n += time_of_line(line + n, sizeof line - 1 - (size_t)n);
     int m = vsnprintf(line + n, sizeof line - 1 - (size_t)n, fmt, ap);
     va_end(ap);
     size_t len = (size_t)n + (m < 0 ? 0 : (size_t)m);

@@ -16,6 +16,8 @@ void log_init(const char *who);
 /* One line if KEEL_LOG is set and is no level (it counts as warn then): for the one process of a job that says it
  * for all. */
 void log_check_level(void);
+/* From now on lines do not say when: what several processes write alike is compared. */
+void log_without_time(void);
 /* Where lines go instead: for a program whose standard error may stand still while it must not. NULL: to standard error
  * again. From then on log from one thread only. */
 void log_to(void (*write_line)(void *user, const char *line, size_t len), void *user);

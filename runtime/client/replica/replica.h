@@ -256,9 +256,6 @@ bool replica_is_apart(void);
 /* The call goes with these bytes, NULL: none. They are compared; a majority cannot be sent instead. */
 keel_status replica_contribute_kept(enum replica_call call, int target, const void *in, size_t len);
 
-/* A barrier of all ranks has begun, and is not over. */
-bool replica_is_split(void);
-
 /* ---- wrap.c ---- */
 
 /* The process comes to its end with that code. */

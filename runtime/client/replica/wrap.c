@@ -1,4 +1,5 @@
 /* The wrapper is put together, and what a program asks of the job. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -98,6 +99,8 @@ keel_status replica_rank_status(int rank, int timeout_ms, keel_verdict *verdict)
 
 keel_status replica_failures(uint64_t since_epoch, keel_failure *out, size_t max, size_t *count, uint64_t *epoch)
 {
+    if (!replica.client->ready)
+        return KEEL_ERR_STATE;
     if (!count || (max && !out))
         return KEEL_ERR_ARG;
     *count = 0;
@@ -109,7 +112,7 @@ keel_status replica_failures(uint64_t since_epoch, keel_failure *out, size_t max
 keel_status replica_on_failure(void (*callback)(const keel_failure *failure, void *arg), void *arg)
 {
     (void)callback, (void)arg;
-    return KEEL_OK;
+    return replica.client->ready ? KEEL_OK : KEEL_ERR_STATE;
 }
 
 uint64_t replica_view_epoch(void)
@@ -210,7 +213,6 @@ static void fill_in(const struct api_calls *below)
 
 static keel_status make_groups(void)
 {
-    keel_group *on_node;
     int *natives = malloc((size_t)replica.size * sizeof *natives);
     if (!natives)
         return KEEL_ERR_NOMEM;
@@ -219,10 +221,19 @@ static keel_status make_groups(void)
     keel_status status = BELOW->group_create(natives, replica.size, 0, &replica.group);
     free(natives);
     if (status == KEEL_OK)
-        status = BELOW->group_split(replica.group, replica.node[replica.rank], replica.rank, &on_node);
+        status = BELOW->group_split(replica.group, replica.node[replica.rank], replica.rank, &replica.on_node);
     if (status == KEEL_OK)
-        public_groups_are(replica.group, on_node);
+        public_groups_are(replica.group, replica.on_node);
     return status;
+}
+
+/* Lines of the library are a part of what the program writes, which is compared. */
+static void speaks_as(int rank)
+{
+    char who[32];
+    snprintf(who, sizeof who, "rank %d", rank);
+    log_init(who);
+    log_without_time();
 }
 
 keel_status replica_begin(struct client *c)
@@ -230,6 +241,7 @@ keel_status replica_begin(struct client *c)
     if (!replica_map_is_used(&c->replicas))
         return KEEL_OK;
     struct replica me = replica_of(&c->replicas, c->rank);
+    speaks_as(me.rank);
     replica.client = c;
     replica.below = calls_now();
     replica.rank = me.rank;

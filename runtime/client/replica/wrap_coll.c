@@ -15,6 +15,8 @@
 /* *in: what to contribute, the caller's or the majority's. target: the root, or -1. */
 static keel_status contribute(enum replica_call call, int target, const void **in, size_t len)
 {
+    if (replica_is_in_task())
+        return KEEL_ERR_STATE;
     if (replica.sets == REPLICAS_MAX && *in && len)
         return replica_meet_before(call, target, NULL, 0, in, len);
     replica_did_bytes(call, target, NULL, 0, *in, *in ? len : 0);
@@ -23,6 +25,8 @@ static keel_status contribute(enum replica_call call, int target, const void **i
 
 keel_status replica_contribute_kept(enum replica_call call, int target, const void *in, size_t len)
 {
+    if (replica_is_in_task())
+        return KEEL_ERR_STATE;
     replica_did_bytes(call, target, NULL, 0, in, in ? len : 0);
     return replica_meet(call);
 }
@@ -32,6 +36,8 @@ static keel_status contribute_blocks(enum replica_call call, const keel_group *g
 {
     uint64_t hash = 0, bytes = 0;
     int n = BELOW->group_size(group);
+    if (replica_is_in_task())
+        return KEEL_ERR_STATE;
     for (int m = 0; replica.check != CHECK_NONE && in && lens && at && m < n; m++) {
         hash = digest(&lens[m], sizeof lens[m], hash);
         hash = digest((const uint8_t *)in + at[m], lens[m], hash);
@@ -104,20 +110,20 @@ static bool is_root(const keel_group *group, int root)
 
 keel_status replica_group_barrier(keel_group *group)
 {
-    keel_status status = replica_meet(CALL_group_barrier);
+    keel_status status = replica_is_in_task() ? KEEL_ERR_STATE : replica_meet(CALL_group_barrier);
     return AFTER(BELOW->group_barrier(group));
 }
 
 keel_status replica_group_barrier_begin(keel_group *group, keel_request **request)
 {
-    keel_status status = replica_meet(CALL_group_barrier_begin);
+    keel_status status = replica_is_in_task() ? KEEL_ERR_STATE : replica_meet(CALL_group_barrier_begin);
     return AFTER(BELOW->group_barrier_begin(group, request));
 }
 
 /* Its fence comes first, so that what was put is complete when replicas meet. */
 keel_status replica_group_sync(keel_group *group)
 {
-    keel_status status = replica_fence_all();
+    keel_status status = replica_is_in_task() ? KEEL_ERR_STATE : replica_fence_all();
     return AFTER(BELOW->group_sync(group));
 }
 
@@ -240,14 +246,14 @@ static keel_status counted(keel_status status)
 
 static keel_request *split; /* barrier_begin, until it is over */
 
-bool replica_is_split(void)
+bool replica_is_apart(void)
 {
-    return split != NULL;
+    return split || replica_is_in_task();
 }
 
 static keel_status barrier(enum replica_call call)
 {
-    if (split)
+    if (replica_is_apart())
         return KEEL_ERR_STATE;
     keel_status status = replica_after(BELOW->fence_all());
     if (status == KEEL_OK)
@@ -267,7 +273,7 @@ keel_status replica_sync(void)
 
 keel_status replica_barrier_begin(void)
 {
-    if (split)
+    if (replica_is_apart())
         return KEEL_ERR_STATE;
     keel_status status = replica_after(BELOW->fence_all());
     if (status == KEEL_OK)
@@ -298,7 +304,7 @@ keel_status replica_bcast(int root, void *buffer, size_t len)
 {
     if (root < 0 || root >= replica.size || len > BYTES_MAX || (!buffer && len))
         return KEEL_ERR_ARG;
-    if (split)
+    if (replica_is_apart())
         return KEEL_ERR_STATE;
     keel_status status = replica_after(BELOW->fence_all());
     if (status == KEEL_OK)
@@ -313,7 +319,7 @@ keel_status replica_allreduce_sum(const double *in, double *out, size_t n)
     const void *bytes = in;
     if (n > BYTES_MAX / sizeof *in || (n && (!in || !out)))
         return KEEL_ERR_ARG;
-    if (split)
+    if (replica_is_apart())
         return KEEL_ERR_STATE;
     keel_status status = replica_after(BELOW->fence_all());
     if (status == KEEL_OK)

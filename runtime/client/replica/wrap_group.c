@@ -35,6 +35,8 @@ keel_status replica_group_create(const int *ranks, int n, uint64_t tag, keel_gro
 {
     if (!ranks || n < 1 || n > replica.size)
         return BELOW->group_create(ranks, n < 1 || n > replica.size ? 0 : n, tag, group); /* which refuses it */
+    if (replica_is_in_task())
+        return KEEL_ERR_STATE;
     int *natives = malloc((size_t)n * sizeof *natives);
     if (!natives)
         return KEEL_ERR_NOMEM;
@@ -79,7 +81,7 @@ keel_status replica_group_difference(const keel_group *a, const keel_group *b, i
 
 keel_status replica_group_shrink(keel_group *group, keel_group **survivors)
 {
-    keel_status status = replica_meet(CALL_group_shrink);
+    keel_status status = replica_is_in_task() ? KEEL_ERR_STATE : replica_meet(CALL_group_shrink);
     return AFTER(BELOW->group_shrink(group, survivors));
 }
 
@@ -106,7 +108,8 @@ keel_status replica_group_revoke(keel_group *group)
 
 keel_status replica_group_free(keel_group *group)
 {
-    return group && group == replica.group ? KEEL_ERR_ARG : replica_after(BELOW->group_free(group));
+    bool lasts = group && (group == replica.group || group == replica.on_node);
+    return lasts ? KEEL_ERR_ARG : replica_after(BELOW->group_free(group));
 }
 
 int replica_group_to_world(const keel_group *group, int member)

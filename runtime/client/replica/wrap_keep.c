@@ -71,7 +71,7 @@ keel_status replica_keep_commit(uint64_t version)
 {
     struct client *c = replica.client;
     uint64_t said[2] = {version, ~version};
-    keel_status status = replica_is_split() ? KEEL_ERR_STATE : keep_may_commit(c, version);
+    keel_status status = replica_is_apart() ? KEEL_ERR_STATE : keep_may_commit(c, version);
     if (status == KEEL_OK)
         status = replica_after(BELOW->fence_all());
     if (status == KEEL_OK)
@@ -97,7 +97,7 @@ keel_status replica_keep_rollback(uint64_t *version)
     if (!version)
         return KEEL_ERR_ARG;
     *version = 0;
-    keel_status mine = replica_is_split() ? KEEL_ERR_STATE : keep_go_back(c, &last);
+    keel_status mine = replica_is_apart() ? KEEL_ERR_STATE : keep_go_back(c, &last);
     if (mine == KEEL_ERR_STATE)
         return mine;
     (void)replica_after(mine);

@@ -27,10 +27,12 @@ keel_segment *replica_segment(uint64_t number)
     return number > 0 && number <= replica.segments ? replica.segment[number] : NULL;
 }
 
-/* A set that loses a node's ranks ends, so its other copies of what these had are of no use to it. */
+/* A set that loses a node's ranks ends, so its other copies of what these had are of no use to it. What is no
+ * redundancy stays what it is, and is refused. */
 static keel_redundancy copies_of(keel_redundancy asked)
 {
-    return replica.copies == SHARE_ALL ? asked : KEEL_REDUNDANCY_NONE;
+    bool is_one = asked == KEEL_REDUNDANCY_SHADOW || asked == KEEL_REDUNDANCY_TRIPLE;
+    return is_one && replica.copies == SHARE_ONE ? KEEL_REDUNDANCY_NONE : asked;
 }
 
 static keel_status allocate(keel_group *group, const size_t *bytes, int n, keel_redundancy redundancy,
@@ -48,6 +50,8 @@ static keel_status allocate(keel_group *group, const size_t *bytes, int n, keel_
 
 keel_status replica_segment_alloc(size_t bytes_per_rank, keel_redundancy redundancy, keel_segment **out)
 {
+    if (replica_is_apart())
+        return KEEL_ERR_STATE;
     size_t *bytes = malloc((size_t)replica.size * sizeof *bytes);
     if (!bytes)
         return KEEL_ERR_NOMEM;
@@ -60,19 +64,22 @@ keel_status replica_segment_alloc(size_t bytes_per_rank, keel_redundancy redunda
 
 keel_status replica_segment_alloc_parts(const size_t *bytes, keel_redundancy redundancy, keel_segment **out)
 {
-    return allocate(replica.group, bytes, replica.size, redundancy, CALL_segment_alloc_parts, out);
+    return replica_is_apart() ? KEEL_ERR_STATE
+                              : allocate(replica.group, bytes, replica.size, redundancy, CALL_segment_alloc_parts, out);
 }
 
 keel_status replica_segment_alloc_group(keel_group *group, const size_t *bytes, keel_redundancy redundancy,
                                         keel_segment **out)
 {
-    return allocate(group, bytes, BELOW->group_size(group), redundancy, CALL_segment_alloc_group, out);
+    return replica_is_in_task()
+               ? KEEL_ERR_STATE
+               : allocate(group, bytes, BELOW->group_size(group), redundancy, CALL_segment_alloc_group, out);
 }
 
 keel_status replica_segment_free(keel_segment *segment)
 {
     uint64_t number = segment ? segment->number : 0;
-    keel_status status = replica_fence_all();
+    keel_status status = replica_is_in_task() ? KEEL_ERR_STATE : replica_fence_all();
     if (status == KEEL_OK)
         status = replica_after(BELOW->segment_free(segment));
     if (status == KEEL_OK && number) {

@@ -34,6 +34,25 @@ static keel_status allocate(bool able, size_t bytes_of_each, keel_segment **out)
     return status;
 }
 
+/* Before what all ranks do together. */
+static keel_status meet_apart(enum replica_call call)
+{
+    return replica_is_apart() ? KEEL_ERR_STATE : replica_meet(call);
+}
+
+/* And all ranks of the set have given that number; -1: what cannot be. */
+static keel_status meet_alike(enum replica_call call, int64_t number)
+{
+    const keel_combine least = {.type = KEEL_INT64, .op = KEEL_MIN};
+    int64_t mine[2] = {number, ~number}, of_all[2] = {0, 0};
+    keel_status status = meet_apart(call);
+    if (status == KEEL_OK)
+        status = replica_after(BELOW->group_allreduce(replica.group, mine, of_all, 2, &least));
+    if (status == KEEL_OK && of_all[0] != ~of_all[1])
+        return KEEL_ERR_MISMATCH;
+    return status == KEEL_OK && number < 0 ? KEEL_ERR_ARG : status;
+}
+
 static keel_status look(keel_segment *segment, int rank, size_t offset, int64_t *value)
 {
     return replica_after(BELOW->get(segment, replica_native_of(rank), offset, value, sizeof *value));
@@ -83,15 +102,15 @@ static struct turns *turns_of(const keel_mutexes *number)
 
 keel_status replica_mutexes_create(int per_rank, keel_mutexes **out)
 {
-    keel_status status = replica_meet(CALL_mutexes_create);
+    keel_status status = meet_alike(CALL_mutexes_create, out && per_rank >= 0 ? per_rank : -1);
+    if (out)
+        *out = NULL;
     if (status != KEEL_OK)
         return status;
-    keel_mutexes *number = out ? living_take(LIVING_MUTEXES) : NULL;
+    keel_mutexes *number = living_take(LIVING_MUTEXES);
     struct turns *t = calloc(1, sizeof *t);
-    bool able = number && t && per_rank >= 0;
-    status = allocate(able, able ? (size_t)per_rank * MUTEX_BYTES : 0, able ? &t->segment : NULL);
-    if (out)
-        *out = status == KEEL_OK ? number : NULL;
+    bool able = number && t;
+    status = allocate(able, (size_t)per_rank * MUTEX_BYTES, able ? &t->segment : NULL);
     if (status != KEEL_OK || !t) {
         living_give_back(number);
         free(t);
@@ -99,13 +118,14 @@ keel_status replica_mutexes_create(int per_rank, keel_mutexes **out)
     }
     t->per_rank = per_rank;
     living_set(number, t);
+    *out = number;
     return KEEL_OK;
 }
 
 keel_status replica_mutexes_free(keel_mutexes *mutexes)
 {
     struct turns *t = turns_of(mutexes);
-    keel_status status = replica_meet(CALL_mutexes_free);
+    keel_status status = meet_apart(CALL_mutexes_free);
     if (status != KEEL_OK || !mutexes)
         return status;
     if (!t)
@@ -229,6 +249,11 @@ static struct {
     int64_t task;
 } open;
 
+bool replica_is_in_task(void)
+{
+    return open.pool != NULL;
+}
+
 static uint64_t pools; /* that were made */
 
 static struct pool *pool_of(const keel_taskpool *number)
@@ -249,15 +274,16 @@ static size_t done_at(uint64_t round)
 keel_status replica_taskpool_create(int64_t count, keel_taskpool **out)
 {
     replica_did(CALL_taskpool_create, -1, NULL, (uint64_t)count, 0, 0);
-    keel_status status = replica_meet(CALL_taskpool_create);
+    bool can_be = out && count >= 0 && count <= UINT32_MAX;
+    keel_status status = meet_alike(CALL_taskpool_create, can_be ? count : -1);
+    if (out)
+        *out = NULL;
     if (status != KEEL_OK)
         return status;
-    keel_taskpool *number = out ? living_take(LIVING_POOL) : NULL;
+    keel_taskpool *number = living_take(LIVING_POOL);
     struct pool *p = calloc(1, sizeof *p);
-    bool able = number && p && count >= 0 && count <= UINT32_MAX;
+    bool able = number && p;
     status = allocate(able, POOL_BYTES, able ? &p->segment : NULL);
-    if (out)
-        *out = status == KEEL_OK ? number : NULL;
     if (status != KEEL_OK || !p) {
         living_give_back(number);
         free(p);
@@ -266,13 +292,14 @@ keel_status replica_taskpool_create(int64_t count, keel_taskpool **out)
     p->count = count;
     p->home = (int)(pools++ % (uint64_t)replica.size);
     living_set(number, p);
+    *out = number;
     return KEEL_OK;
 }
 
 keel_status replica_taskpool_free(keel_taskpool *pool)
 {
     struct pool *p = pool_of(pool);
-    keel_status status = replica_meet(CALL_taskpool_free);
+    keel_status status = meet_apart(CALL_taskpool_free);
     if (status != KEEL_OK || !pool)
         return status;
     if (!p)
@@ -302,8 +329,6 @@ keel_status replica_taskpool_reset(keel_taskpool *pool)
         return status;
     p->round++;
     p->exhausted = false;
-    if (open.pool == p)
-        open.pool = NULL;
     return KEEL_OK;
 }
 
