@@ -11,7 +11,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../lib"))
 import keeltest
 from keeltest import run
 
-PROGRAM, NPB, STENCIL = (os.environ.get(name, "") for name in ("KEEL_REPLICAS", "KEEL_NPB", "KEEL_STENCIL"))
+PROGRAM, ODD, NPB, STENCIL = (os.environ.get("KEEL_" + name, "") for name in ("REPLICAS", "ODD", "NPB", "STENCIL"))
 FAR = ["--silence", "600s", "--stopped", "never"]
 WHERE = {1: "4th operation since the start, keel_put to rank 1, segment 1 at 0, 8 bytes",
          2: "operation since the start, keel_put_nb to rank 1, segment 1 at 8, 8 bytes",
@@ -63,6 +63,24 @@ def test_as_with_one_set():
         for ranks in (1, 2, 3):
             assert job(ranks=ranks, replicas=replicas) == (0, FINE, ""), (replicas, ranks)
     assert job("--check", "none") == (0, FINE, "")
+
+
+def test_wrong_and_rare_arguments_have_the_same_answers():
+    def said(*args, **kw):
+        code, out, err = job(*args, ranks=3, program=(ODD,), **kw)
+        more = [line for line in err.splitlines() if "allocate it with other arguments" not in line]
+        assert (code, more) == (0, []), (args, kw, code, out, err)
+        return sorted(out.splitlines())
+    alone = said("--nodes", "3", replicas=1)
+    for replicas in (2, 3):
+        for check in ("none", "fence", *LOOKING):
+            assert said("--check", check, replicas=replicas) == alone, (check, replicas)
+
+
+def test_lines_of_the_library_are_the_same_in_all_sets():
+    code, _, err = job(ranks=2, program=(ODD, "refused"))
+    said = [f"rank {r}: warn: keel_links: not where the program has replicas" for r in range(2)]
+    assert (code, sorted(err.splitlines())) == (0, said), (code, err)
 
 
 def nodes(replicas):
