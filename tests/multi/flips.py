@@ -8,6 +8,7 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "../lib")]
 import keeltest
+from keeltest import each
 from replicas import FINE, nodes, spoilt
 
 CHECKS = ("none", "fence", "hash", "all")
@@ -95,27 +96,26 @@ def alone(place, check, replicas, step, what):
 def look_at(place, steps):
     """All cells of a place: those after which all go on, at one start for each way to check."""
     cells = 0
-    for check in CHECKS:
-        for replicas in (2, 3):
-            of = {}
-            for step in steps:
-                of.setdefault(verdict(place, KINDS[step][0], check, replicas), []).append(step)
-            for what, those in of.items():
-                cells += len(those)
-                if what in ("mended", "lies", "again"):
-                    all_at_once(place, check, replicas, those, what)
-                    continue
-                for step in those:
-                    alone(place, check, replicas, step, what)
+    for check, replicas in each(CHECKS, (2, 3)):
+        of = {}
+        for step in steps:
+            of.setdefault(verdict(place, KINDS[step][0], check, replicas), []).append(step)
+        for what, those in of.items():
+            cells += len(those)
+            if what in ("mended", "lies", "again"):
+                all_at_once(place, check, replicas, those, what)
+                continue
+            for step in those:
+                alone(place, check, replicas, step, what)
     print(f"        {cells} cells")
 
 
 def test_at_the_sender():
     """A signal's number is not looked at without a check: who waits for it may wait in all sets."""
     look_at("FLIP", [step for step in KINDS if step != 17])
+    for check, replicas in each(CHECKS[1:], (2, 3)):
+        alone("FLIP", check, replicas, 17, verdict("FLIP", "signal", check, replicas))
     for check in CHECKS[1:]:
-        for replicas in (2, 3):
-            alone("FLIP", check, replicas, 17, verdict("FLIP", "signal", check, replicas))
         code, _, err = spoilt("KEEL_TEST_FLIP", 0, 8, "--check", check, *nodes(2))
         assert code == 1 and MANY in err and "no set is left" in err, (check, code, err)
 

@@ -9,7 +9,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../lib"))
 import keeltest
-from keeltest import run
+from keeltest import each, run
 
 PROGRAM, ODD, NPB, STENCIL = (os.environ.get("KEEL_" + name, "") for name in ("REPLICAS", "ODD", "NPB", "STENCIL"))
 FAR = ["--silence", "600s", "--stopped", "never"]
@@ -59,9 +59,8 @@ def written_over(*args):
 
 
 def test_as_with_one_set():
-    for replicas in (1, 2, 3):
-        for ranks in (1, 2, 3):
-            assert job(ranks=ranks, replicas=replicas) == (0, FINE, ""), (replicas, ranks)
+    for ranks, replicas in each((1, 2, 3), (2, 3, 1)):
+        assert job(ranks=ranks, replicas=replicas) == (0, FINE, ""), (replicas, ranks)
     assert job("--check", "none") == (0, FINE, "")
 
 
@@ -89,11 +88,10 @@ def nodes(replicas):
 
 
 def test_as_with_one_set_when_all_is_looked_at():
-    for check in LOOKING:
-        for replicas in (2, 3):
-            for ranks in (1, 2, 3):
-                assert job("--check", check, ranks=ranks, replicas=replicas) == (0, FINE, ""), (check, replicas, ranks)
-            assert job("--check", check, *nodes(replicas), replicas=replicas) == (0, FINE, ""), (check, replicas)
+    for ranks, check, replicas in each((1, 2, 3), LOOKING, (2, 3)):
+        assert job("--check", check, ranks=ranks, replicas=replicas) == (0, FINE, ""), (check, replicas, ranks)
+    for check, replicas in each(LOOKING, (3, 2)):
+        assert job("--check", check, *nodes(replicas), replicas=replicas) == (0, FINE, ""), (check, replicas)
 
 
 def test_a_question_that_was_flipped_is_outvoted():
@@ -212,18 +210,16 @@ def test_told_and_not_stopped():
 
 
 def test_a_set_without_a_member_ends():
-    for replicas in (2, 3):
-        for step in WHERE:
-            code, out, err = spoilt("KEEL_TEST_DIE", 1, step, replicas=replicas)
-            assert (code, out) == (0, FINE), (step, code, out, err)
-            assert re.search(r"set \d has lost rank 1 \(.*SIGKILL.*\) and is retired", err), (step, err)
+    for step, replicas in each([*WHERE], (2, 3)):
+        code, out, err = spoilt("KEEL_TEST_DIE", 1, step, replicas=replicas)
+        assert (code, out) == (0, FINE), (step, code, out, err)
+        assert re.search(r"set \d has lost rank 1 \(.*SIGKILL.*\) and is retired", err), (step, err)
 
 
 def test_a_set_without_a_member_ends_when_all_is_looked_at():
-    for check in LOOKING:
-        for step in WHERE:
-            code, out, err = spoilt("KEEL_TEST_DIE", 1, step, "--check", check, *nodes(3), replicas=3)
-            assert (code, out) == (0, FINE) and err.count("is retired") == 1, (check, step, code, out, err)
+    for step, check in each([*WHERE], LOOKING):
+        code, out, err = spoilt("KEEL_TEST_DIE", 1, step, "--check", check, *nodes(3), replicas=3)
+        assert (code, out) == (0, FINE) and err.count("is retired") == 1, (check, step, code, out, err)
 
 
 def test_one_that_stands_still_is_waited_for_and_named():
@@ -245,10 +241,9 @@ def test_a_program_that_sends_its_time_is_named():
 
 
 def test_kernels_and_stencil():
-    for kernel in ("ep", "is", "cg", "mg", "ft", "lu"):
-        for replicas in (2, 3):
-            code, out, err = job(replicas=replicas, program=(NPB, kernel))
-            assert (code, err) == (0, "") and "verification successful" in out, (kernel, replicas, code, out, err)
+    for kernel, replicas in each(("ep", "is", "cg", "mg", "ft", "lu"), (2, 3)):
+        code, out, err = job(replicas=replicas, program=(NPB, kernel))
+        assert (code, err) == (0, "") and "verification successful" in out, (kernel, replicas, code, out, err)
     alone = re.search("field [0-9a-f]+", job(replicas=1, program=(STENCIL, "5p", "--sweeps=50"))[1])[0]
     for replicas in (2, 3):
         code, out, err = job(replicas=replicas, program=(STENCIL, "5p", "--sweeps=50"))
