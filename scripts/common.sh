@@ -45,11 +45,11 @@ run_tests()
     local dir=$1 failed
     shift
     # Started in the background the shell ignores SIGINT, and so would the programs whose Ctrl-C is tested.
-    env --default-signal meson test -C "$dir" --no-rebuild --print-errorlogs --timeout-multiplier 10 "$@" && return 0
+    env --default-signal meson test -C "$dir" --no-rebuild --print-errorlogs --timeout-multiplier 5 "$@" && return 0
     mapfile -t failed < <(python3 scripts/summarize.py --failed "$dir/meson-logs/testlog.json")
     [ ${#failed[@]} -gt 0 ] || return 1
     echo "once more, alone: ${failed[*]}"
-    env --default-signal meson test -C "$dir" --no-rebuild --print-errorlogs --timeout-multiplier 20 --logbase testlog-again --num-processes 1 "${failed[@]}"
+    env --default-signal meson test -C "$dir" --no-rebuild --print-errorlogs --timeout-multiplier 10 --logbase testlog-again --num-processes 1 "${failed[@]}"
 }
 
 # logs_of DIR: the logs of the last run_tests, for scripts/summarize.py
