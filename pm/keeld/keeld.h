@@ -245,7 +245,7 @@ void keeld_ranks_plain_death(struct keeld *a, int seat);
 void keeld_ranks_standby(struct keeld *a);
 /* A rank, here or elsewhere, that died of its own fault and was not started again. */
 struct fault keeld_ranks_fault(const struct keeld *a);
-/* By the newest view: who crashed here and goes on elsewhere, having called keel_finalize for that, did not for good. */
+/* By the newest view: who crashed here behind keel_finalize, and goes on elsewhere, did not for good. */
 void keeld_ranks_go_on(struct keeld *a);
 bool keeld_ranks_gone(const struct keeld *a);
 void keeld_ranks_signal(struct keeld *a, int signal, bool standbys_only);
