@@ -116,6 +116,8 @@ void plane_process_exited(struct plane *plane, int seat, int code, int signal);
 /* The process in seat was released and has not ended for so long that it is to be killed. The callback end follows,
  * unless it is to stay by now, or its program has come to its end. */
 void plane_process_overdue(struct plane *plane, int seat);
+/* It was released a while ago, and is waited for: if its program has come to its end the event log says so. */
+void plane_process_lingers(struct plane *plane, int seat);
 /* The process in seat, which was to be released, has been killed for that. */
 void plane_process_moved(struct plane *plane, int seat);
 /* The rank, which runs on this node, is to go on in a new process on that node. Nothing happens where it is not here or

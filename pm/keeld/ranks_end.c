@@ -6,8 +6,9 @@
 
 #include <signal.h>
 
-/* A program that comes to no point where it may end within that (KEEL_LEAVE_MS) is ended where it is. */
-enum { LEAVE_MS_DEFAULT = 10000 };
+/* A program that comes to no point where it may end within that (KEEL_LEAVE_MS) is ended where it is. One that has come
+ * there, and does not end, is looked for all the time: others wait for its next process. */
+enum { LEAVE_MS_DEFAULT = 10000, LINGERS_MS = 5000 };
 
 /* What killed the rank. */
 static int signal_of(const struct keeld_process *e)
@@ -37,7 +38,9 @@ static void leave_passed(uv_timer_t *timer)
         if (!e->leave_by || e->p->exited)
             continue;
         if (e->leave_by > now) {
-            next = e->leave_by < next ? e->leave_by : next;
+            uint64_t look = now + LINGERS_MS < e->leave_by ? now + LINGERS_MS : e->leave_by;
+            next = look < next ? look : next;
+            plane_process_lingers(a->plane, i);
             continue;
         }
         e->leave_by = 0;
@@ -57,7 +60,7 @@ void keeld_ranks_release(struct keeld *a, int seat)
     e->leaves = true;
     keeld_event(a, "leaving", json_pack("{s:i, s:i}", "rank", e->p->life.rank, "pid", (int)e->p->pid));
     if (!uv_is_active((uv_handle_t *)&a->leaving))
-        uv_timer_start(&a->leaving, leave_passed, in, 0);
+        uv_timer_start(&a->leaving, leave_passed, in < LINGERS_MS ? in : LINGERS_MS, 0);
 }
 
 void keeld_ranks_stay(struct keeld *a, int seat)

@@ -63,6 +63,7 @@ struct proc {
     int moves_to;        /* on that node, */
     uint32_t move_order; /* by that number of a plan, */
     uint64_t released_at;
+    bool lingers;                /* it has come to its end since, and does not end: that was said */
     bool by_plan;                /* which is the view's, and may be another one by the next view */
     bool told_stopped;           /* all nodes are told that it is stopped */
     struct conn *conn;           /* its shared-memory connection */

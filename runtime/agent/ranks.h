@@ -52,6 +52,8 @@ void ranks_slide(struct agent *a);
 /* The process was released, and is waited for no longer. True: the owner ends it, and ranks_moved follows. False: it
  * stays; or it ends by itself, as its program has come to its end. */
 bool ranks_overdue(struct agent *a, struct proc *proc);
+/* The same for a while already, and it is waited for: a line if it has come to its end and does not end. Once. */
+void ranks_lingers(struct agent *a, struct proc *proc);
 /* The process ended because it was released, or was ended for it: in place of ranks_exited. */
 void ranks_moved(struct agent *a, struct proc *proc);
 /* The same as ranks_exited, and the job ends with this code for it. */

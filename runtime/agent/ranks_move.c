@@ -36,6 +36,7 @@ bool ranks_release(struct agent *a, struct life life, int to, uint32_t order)
         return false;
     proc->released = true;
     proc->released_at = a->now;
+    proc->lingers = false;
     proc->moves_to = to;
     proc->move_order = order;
     agent_say(a, "released", J_INT("rank", life.rank), J_UINT("incarnation", life.incarnation), J_INT("to", to));
@@ -81,10 +82,17 @@ bool ranks_overdue(struct agent *a, struct proc *proc)
     while (was != RELEASE_LEFT && was != RELEASE_OUT)
         if (atomic_compare_exchange_weak(&proc->intents->released, &was, RELEASE_ENDED))
             return true;
-    if (was == RELEASE_OUT)
-        agent_say(a, "still_ends", J_INT("rank", proc->life.rank), J_UINT("incarnation", proc->life.incarnation),
-                  J_UINT("ms", (a->now - proc->released_at) / 1000000));
+    ranks_lingers(a, proc);
     return false;
+}
+
+void ranks_lingers(struct agent *a, struct proc *proc)
+{
+    if (proc->exited || !proc->released || proc->lingers || atomic_load(&proc->intents->released) != RELEASE_OUT)
+        return;
+    proc->lingers = true;
+    agent_say(a, "still_ends", J_INT("rank", proc->life.rank), J_UINT("incarnation", proc->life.incarnation),
+              J_UINT("ms", (a->now - proc->released_at) / 1000000));
 }
 
 /* ---- by the plan ---- */

@@ -207,6 +207,9 @@ static void run_command(struct plane *p, const struct command *c)
     case COMMAND_PROCESS_OVERDUE:
         procs_overdue(p, c);
         break;
+    case COMMAND_PROCESS_LINGERS:
+        procs_lingers(p, c);
+        break;
     case COMMAND_PROCESS_MOVED:
         procs_moved(p, c);
         break;

@@ -50,6 +50,7 @@ enum command_type {
     COMMAND_PROCESS_STARTED,
     COMMAND_PROCESS_EXITED,
     COMMAND_PROCESS_OVERDUE,
+    COMMAND_PROCESS_LINGERS,
     COMMAND_PROCESS_MOVED,
     COMMAND_MOVE_RANK,
     COMMAND_STOP_JOB,
@@ -191,6 +192,7 @@ void commands_tell_over(struct plane *p);
 void procs_started(struct plane *p, const struct command *c);
 void procs_exited(struct plane *p, const struct command *c);
 void procs_overdue(struct plane *p, const struct command *c);
+void procs_lingers(struct plane *p, const struct command *c);
 void procs_moved(struct plane *p, const struct command *c);
 void procs_readable(struct plane *p, struct process *k);
 /* Take what processes say that they have asked since; true if one has. A look at memory, else nothing. */

@@ -68,6 +68,13 @@ void procs_overdue(struct plane *p, const struct command *c)
         queue_seat(p, UPCALL_END, c->seat);
 }
 
+void procs_lingers(struct plane *p, const struct command *c)
+{
+    struct proc *proc = ranks_find(&p->agent, c->seat);
+    if (proc)
+        ranks_lingers(&p->agent, proc);
+}
+
 void procs_failed(void *user)
 {
     struct plane *p = user;

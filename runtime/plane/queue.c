@@ -59,6 +59,12 @@ void plane_process_overdue(struct plane *p, int seat)
     queue_command(p, &c);
 }
 
+void plane_process_lingers(struct plane *p, int seat)
+{
+    struct command c = {.type = COMMAND_PROCESS_LINGERS, .seat = seat};
+    queue_command(p, &c);
+}
+
 void plane_process_moved(struct plane *p, int seat)
 {
     struct command c = {.type = COMMAND_PROCESS_MOVED, .seat = seat};

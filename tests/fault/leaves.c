@@ -1,8 +1,10 @@
-/* leaves ask|late|ends|tells|falls|trips: how ranks end that are to go to another node, on a grid whose node 0 is killed. Ranks
- * count in a segment of three copies and meet after each step; in the end rank 0 says what all have counted.
+/* leaves ask|late|ends|tells|stays|falls|trips: how ranks end that are to go to another node, on a grid whose node 0 is
+ * killed. Ranks count in a segment of three copies and meet after each step; in the end rank 0 says what all have
+ * counted.
  *   ask    rank 2 is told that it is to go, waits until it is not, and ends by keel_finalize and 0 all the same
  *   late   1 and 2 are asked when all is done, call keel_finalize and write for longer than KEEL_LEAVE_MS
  *   tells  rank 2 is told that it is to go, calls keel_finalize at once, and writes for longer than KEEL_LEAVE_MS
+ *   stays  rank 2 is told that it is to go, calls keel_finalize, and waits for a signal
  *   falls  rank 2 is told that it is to go, calls keel_finalize, and crashes
  *   trips  so does its next process, when all is done
  *   ends   rank 2, when it is to go, waits for SIGUSR1, which ends it with 5, SIGUSR2, with 0, or what else comes */
@@ -80,7 +82,9 @@ int main(int argc, char **argv)
             CHECK(keel_finalize());
             if (strcmp(how, "tells") == 0)
                 write_lines();
-            if (strcmp(how, "ask") != 0 && strcmp(how, "tells") != 0)
+            if (strcmp(how, "stays") == 0)
+                pause();
+            if (strcmp(how, "falls") == 0 || strcmp(how, "trips") == 0)
                 raise(SIGSEGV);
             return 0;
         }
