@@ -12,6 +12,7 @@ import sys
 
 CODE = (".c", ".h", ".py", ".sh", ".build", ".in", ".F", ".pml", ".map", ".txt", ".options", "")
 SPAN = re.compile(r"`((?:[^`\n]|\n(?!\n))+)`")  # between backticks, also over lines of a paragraph
+LINKED = re.compile(r"\]\([^)]*\)")  # where a link leads
 FILE = re.compile(r"^[\w.+*/-]+\.(c|h|py|sh|F|pml|map|build|md|svg|txt)$")
 # Not ours: files that a reader writes, or that other projects have.
 FOREIGN_FILES = {"program.c", "sum.c", "nbtest.F", "armci/testing"}
@@ -26,6 +27,7 @@ JOB = ("include", "runtime", "collectives", "detect", "pm", "armci", "sim", "app
 # Numbers that stand in a page and in the code: page, text, file, name, unit.
 PUT, REPAIR = "docs/protocols/replication/put.md", "docs/protocols/replication/repair.md"
 LIMITS = "runtime/wire/limits.h"
+MEANINGS = [("docs/protocols/replication", "group", "copyset")]  # pages, a word of ranks, the word of copies
 NUMBERS = [
     (PUT, r"names\s+one\s+of\s+(\d+)\s+notes", LIMITS, "NOTES_MAX", 1),
     (PUT, r"keeps\s+up\s+to\s+(\d+)\s+notes\s+itself", "runtime/wire/note.h", "INTENT_MAX", 1),
@@ -256,6 +258,14 @@ def check_architecture(top, files):
             yield "docs/architecture.md: does not say that %s starts a thread" % f
 
 
+def check_meanings(top, pages):
+    """A word that the glossary gives to something else is not used for what a page is about."""
+    for start, word, better in MEANINGS:
+        for page in pages:
+            if page.startswith(start) and re.search(r"\b%ss?\b" % word, LINKED.sub("", read(top, page)), re.I):
+                yield "%s: says %s where the glossary's word is %s" % (page, word, better)
+
+
 def check_rules(top):
     """Each rule that can be taken out (tests/sim/mutate) is in the index of rules, and the other way round."""
     taken = set(re.findall(r'rule\("([RV]\d+)"', read(top, "tests/sim/mutate/rules.py")))
@@ -295,7 +305,7 @@ def offences(top):
     pages, decisions = pages_of(files)
     bad = ["%s: %s" % (page, what) for page in pages + decisions for what in links(top, page, read(top, page))]
     bad += list(check_names(top, files, pages)) + list(check_numbers(top)) + list(check_architecture(top, files))
-    bad += list(check_rules(top)) + list(check_words(top, files, pages))
+    bad += list(check_rules(top)) + list(check_words(top, files, pages)) + list(check_meanings(top, pages))
     bad += list(check_decision_numbers(top, files, decisions))
     return bad + list(check_decisions(top, decisions)), len(pages), len(decisions)
 

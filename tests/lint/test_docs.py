@@ -53,6 +53,7 @@ PLANTED = [
     ("a decision without a row", {"docs/adr/9999-new.md": "# 9999\n"}, "has no row for 9999-new.md"),
     ("a decision that was taken in", behind(INDEX, "| 0001 | [0002](0002-puts-messages-and-chunks.md) | x |"),
      "0001 is said to be taken in"),
+    ("a word that means something else", behind(PUT, "Each group has copies."), "says group where the glossary's word"),
     ("a rule without a row", instead(RULES, "| R7 |", "| rule |"), "has no row for R7"),
     ("a rule that nothing takes out", behind(RULES, "| R99 | x | x |"), "takes nothing of R99 out"),
     ("a thread", {"runtime/view/gone.c": "int rc = pthread_create(&t, NULL, run, NULL);\n"},
