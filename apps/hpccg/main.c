@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "apps/hpccg/solve.h"
 
@@ -109,13 +108,6 @@ static bool parse(int argc, char **argv, struct options *o)
     else if (problem_rows(o->points[0], o->points[1], o->points[2]) == 0)
         wrong(o, "a box of %zu x %zu x %zu has too many points", o->points[0], o->points[1], o->points[2]);
     return o->why[0] == '\0';
-}
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
 /* Rank 0 says why; nobody leaves before, since the first rank to leave with a code ends the job. */

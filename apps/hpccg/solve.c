@@ -7,23 +7,6 @@
 
 enum { PLANE_TAG = 27 };
 
-void must(keel_status status, const char *what)
-{
-    if (status == KEEL_OK)
-        return;
-    fprintf(stderr, "keel-hpccg: rank %d: %s: %s\n", keel_rank(), what, keel_status_text(status));
-    exit(1);
-}
-
-void *reserve(size_t count, size_t size)
-{
-    size_t bytes;
-    void *memory = __builtin_mul_overflow(count, size, &bytes) ? NULL : keel_local_alloc(bytes ? bytes : 1);
-    if (!memory)
-        must(KEEL_ERR_NOMEM, "private memory");
-    return memory;
-}
-
 /* ---- planes of neighbours ---- */
 
 static void send_plane(struct solve *s, int rank, const double *plane, size_t bytes)

@@ -5,6 +5,7 @@
 #include <keel/keel.h>
 
 #include "apps/hpccg/problem.h"
+#include "apps/lib/must.h"
 
 struct solve {
     int iterations;  /* done */
@@ -17,7 +18,4 @@ struct solve {
 /* All ranks call it with the same limits. x, from 0, until the residual is at most `tolerance`, or for so many
  * iterations. A call of Keel's that fails ends the process with a line. */
 void solve(const struct problem *p, int iterations, double tolerance, struct solve *out);
-
-void must(keel_status status, const char *what);
-void *reserve(size_t count, size_t size);
 #endif

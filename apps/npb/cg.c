@@ -107,7 +107,7 @@ static void prepare(struct npb *npb, struct cg *cg)
     window_open(npb, npb->size, n * sizeof(double), &cg->window);
     double **vectors[] = {&cg->x, &cg->z, &cg->r, &cg->p, &cg->q};
     for (size_t i = 0; i < sizeof vectors / sizeof vectors[0]; i++)
-        *vectors[i] = npb_reserve(cg->mine.count, sizeof(double));
+        *vectors[i] = reserve(cg->mine.count, sizeof(double));
 }
 
 static void discard(struct cg *cg)

@@ -53,8 +53,8 @@ struct users {
 
 static void users_find(const struct sparse *vectors, int n, struct share rows, struct users *out)
 {
-    size_t *fill = npb_reserve(rows.count + 1, sizeof *fill);
-    out->start = npb_reserve(rows.count + 1, sizeof *out->start);
+    size_t *fill = reserve(rows.count + 1, sizeof *fill);
+    out->start = reserve(rows.count + 1, sizeof *out->start);
     for (int v = 0; v < n; v++)
         for (int e = 0; e < vectors[v].n; e++) {
             size_t row = (size_t)vectors[v].at[e] - rows.first; /* wraps if it is one before them */
@@ -63,7 +63,7 @@ static void users_find(const struct sparse *vectors, int n, struct share rows, s
         }
     for (size_t row = 0; row < rows.count; row++)
         fill[row + 1] = out->start[row + 1] += out->start[row];
-    out->vectors = npb_reserve(out->start[rows.count], sizeof *out->vectors);
+    out->vectors = reserve(out->start[rows.count], sizeof *out->vectors);
     for (int v = 0; v < n; v++)
         for (int e = 0; e < vectors[v].n; e++) {
             size_t row = (size_t)vectors[v].at[e] - rows.first;
@@ -120,9 +120,9 @@ static size_t elements_at_most(const struct sparse *vectors, const struct users 
 static void add_up(const struct sparse *vectors, const struct users *users, int n, double shift, struct share rows,
                    struct cg_matrix *out)
 {
-    struct row row = {npb_reserve((size_t)n, sizeof(double)), npb_reserve((size_t)n, sizeof(bool)),
-                      npb_reserve((size_t)n, sizeof(int)), 0};
-    double *weights = npb_reserve((size_t)n, sizeof *weights), ratio = pow(CONDITION, 1.0 / n);
+    struct row row = {reserve((size_t)n, sizeof(double)), reserve((size_t)n, sizeof(bool)),
+                      reserve((size_t)n, sizeof(int)), 0};
+    double *weights = reserve((size_t)n, sizeof *weights), ratio = pow(CONDITION, 1.0 / n);
     weights[0] = 1;
     for (int v = 1; v < n; v++)
         weights[v] = weights[v - 1] * ratio;
@@ -145,7 +145,7 @@ static void add_up(const struct sparse *vectors, const struct users *users, int 
 
 void cg_matrix_create(int n, int nonzeros, double shift, struct share rows, struct cg_matrix *out)
 {
-    struct sparse *vectors = npb_reserve((size_t)n, sizeof *vectors);
+    struct sparse *vectors = reserve((size_t)n, sizeof *vectors);
     struct random random = random_at(RANDOM_SEED, 1); /* the first number is not used */
     struct users users;
     for (int v = 0; v < n; v++)
@@ -153,9 +153,9 @@ void cg_matrix_create(int n, int nonzeros, double shift, struct share rows, stru
     users_find(vectors, n, rows, &users);
     size_t most = elements_at_most(vectors, &users, rows.count);
     *out = (struct cg_matrix){.rows = 0,
-                              .start = npb_reserve(rows.count + 1, sizeof *out->start),
-                              .columns = npb_reserve(most, sizeof *out->columns),
-                              .values = npb_reserve(most, sizeof *out->values)};
+                              .start = reserve(rows.count + 1, sizeof *out->start),
+                              .columns = reserve(most, sizeof *out->columns),
+                              .values = reserve(most, sizeof *out->values)};
     add_up(vectors, &users, n, shift, rows, out);
     keel_local_free(users.start);
     keel_local_free(users.vectors);

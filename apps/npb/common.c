@@ -3,9 +3,7 @@
 #include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 const char npb_class_names[CLASSES + 1] = "SWA";
 
@@ -16,30 +14,6 @@ bool npb_complain(struct npb_complaint *why, const char *format, ...)
     vsnprintf(why->text, sizeof why->text, format, args);
     va_end(args);
     return false;
-}
-
-void must(keel_status status, const char *what)
-{
-    if (status == KEEL_OK)
-        return;
-    fprintf(stderr, "keel-npb: rank %d: %s: %s\n", keel_rank(), what, keel_status_text(status));
-    exit(1);
-}
-
-void *npb_reserve(size_t count, size_t size)
-{
-    size_t bytes;
-    void *memory = __builtin_mul_overflow(count, size, &bytes) ? NULL : keel_local_alloc(bytes > 0 ? bytes : 1);
-    if (memory == NULL)
-        must(KEEL_ERR_NOMEM, "private memory");
-    return memory;
-}
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
 void npb_barrier(void)
@@ -61,7 +35,7 @@ void npb_stop(struct npb *npb, struct outcome *out)
     struct {
         double seconds;
         uint64_t puts, bytes;
-    } mine = {now() - npb->started, npb->puts, npb->bytes}, *all = npb_reserve((size_t)npb->size, sizeof mine);
+    } mine = {now() - npb->started, npb->puts, npb->bytes}, *all = reserve((size_t)npb->size, sizeof mine);
     out->sums = npb->sums;
     out->gathers = npb->gathers;
     npb_gather(npb, &mine, all, sizeof mine);

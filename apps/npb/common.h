@@ -8,6 +8,7 @@
 
 #include <keel/keel.h>
 
+#include "apps/lib/must.h"
 #include "apps/npb/outcome.h"
 #include "apps/npb/share.h"
 
@@ -31,12 +32,8 @@ struct npb {
     uint64_t puts, bytes, sums, gathers; /* of this rank since npb_start */
 };
 
-/* Ends the process, with a line that says which rank could not do what and why, unless the status is KEEL_OK. */
-void must(keel_status status, const char *what);
 /* Waits for all ranks, also for one that stands still (keel_group_patience): nobody can do its work. */
 void npb_barrier(void);
-/* Zeroed private memory, given back with keel_local_free. Without any the process ends with a line. */
-void *npb_reserve(size_t count, size_t size);
 
 /* The time from a moment when all ranks are ready to the one when the last has stopped, the same on all, and what
  * all have sent meanwhile. */

@@ -161,7 +161,7 @@ static number checksum(struct ft *ft)
 /* Frequencies of the upper half are negative. */
 static double *damping(size_t n)
 {
-    double *out = npb_reserve(n, sizeof *out);
+    double *out = reserve(n, sizeof *out);
     for (size_t i = 0; i < n; i++) {
         double k = i < n / 2 ? (double)i : (double)i - (double)n;
         out[i] = exp(-4 * DIFFUSION * M_PI * M_PI * k * k);
@@ -180,8 +180,8 @@ static void prepare(struct npb *npb, struct ft *ft)
                       .nz = nz,
                       .planes = share_of(nz, npb->size, npb->rank),
                       .rows = share_of(ny, npb->size, npb->rank),
-                      .spectrum = npb_reserve(rows, sizeof(number)),
-                      .work = npb_reserve(room, sizeof(number)),
+                      .spectrum = reserve(rows, sizeof(number)),
+                      .work = reserve(room, sizeof(number)),
                       .damp_x = damping(nx),
                       .damp_y = damping(ny),
                       .damp_z = damping(nz)};
@@ -215,7 +215,7 @@ static double operations(double volume)
 
 static void run(struct npb *npb, struct outcome *out)
 {
-    struct ft *ft = npb_reserve(1, sizeof *ft);
+    struct ft *ft = reserve(1, sizeof *ft);
     number sums[STEPS];
     prepare(npb, ft);
     npb_start(npb);

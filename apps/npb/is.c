@@ -182,7 +182,7 @@ struct order {
 static void put_in_order(struct is *is, struct order *out)
 {
     const int32_t *keys = is->window.received;
-    int32_t *sorted = npb_reserve(is->received, sizeof *sorted);
+    int32_t *sorted = reserve(is->received, sizeof *sorted);
     int low = is->first[is->npb->rank] << is->shift;
     *out = (struct order){.count = (int64_t)is->received};
     for (size_t i = 0; i < is->received; i++)
@@ -204,7 +204,7 @@ static void put_in_order(struct is *is, struct order *out)
  * is what it was. */
 static int64_t full_order(struct is *is)
 {
-    struct order mine, *all = npb_reserve((size_t)is->npb->size, sizeof *all);
+    struct order mine, *all = reserve((size_t)is->npb->size, sizeof *all);
     int64_t count = 0, sum = 0, sent = 0, wrong = 0;
     int32_t most = 0;
     put_in_order(is, &mine);
@@ -239,10 +239,10 @@ static void prepare(struct npb *npb, struct is *is)
                       .values = 1 << classes[npb->class].log_values,
                       .shift = classes[npb->class].log_values - classes[npb->class].log_buckets,
                       .mine = share_of((size_t)1 << classes[npb->class].log_keys, npb->size, npb->rank)};
-    is->keys = npb_reserve(is->mine.count, sizeof *is->keys);
-    is->sorted = npb_reserve(is->mine.count, sizeof *is->sorted);
-    is->ranks = npb_reserve((size_t)is->values + 1, sizeof *is->ranks);
-    is->first = npb_reserve((size_t)npb->size + 1, sizeof *is->first);
+    is->keys = reserve(is->mine.count, sizeof *is->keys);
+    is->sorted = reserve(is->mine.count, sizeof *is->sorted);
+    is->ranks = reserve((size_t)is->values + 1, sizeof *is->ranks);
+    is->first = reserve((size_t)npb->size + 1, sizeof *is->first);
     make_keys(is);
     is->room = room_for(is);
     window_open(npb, npb->size, is->room * sizeof(int32_t), &is->window);
@@ -266,7 +266,7 @@ static bool fits(const struct npb *npb, struct npb_complaint *why)
 
 static void run(struct npb *npb, struct outcome *out)
 {
-    struct is *is = npb_reserve(1, sizeof *is);
+    struct is *is = reserve(1, sizeof *is);
     double all = (double)(1 << classes[npb->class].log_keys);
     prepare(npb, is);
     iterate(is, 1); /* whose time does not count */

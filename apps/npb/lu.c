@@ -296,9 +296,9 @@ static void prepare(struct npb *npb, struct lu *lu)
     int end = (int)(lu->slab.first + lu->slab.count);
     lu->from = has_below(lu) ? (int)lu->slab.first : 1;
     lu->to = has_above(lu) ? end : end - 1;
-    lu->u = npb_reserve(points(lu), sizeof(gas));
-    lu->right = npb_reserve(points(lu), sizeof(gas));
-    lu->residual = npb_reserve(points(lu), sizeof(gas));
+    lu->u = reserve(points(lu), sizeof(gas));
+    lu->right = reserve(points(lu), sizeof(gas));
+    lu->residual = reserve(points(lu), sizeof(gas));
     window_open(npb, LANES, place(lu, SWEEP_DOWN, n), &lu->window);
     fill(lu, lu_exact, lu->u);
     add_changes(lu, lu->u, lu->right);

@@ -51,6 +51,6 @@ int main(int argc, char **argv)
             fprintf(stderr, "keel-npb: %s\n", why.text);
         return end(EXIT_CANNOT);
     }
-    npb.terms = npb_reserve((size_t)npb.size, NPB_SUM_MAX * sizeof(double));
+    npb.terms = reserve((size_t)npb.size, NPB_SUM_MAX * sizeof(double));
     return run(&npb, options.kernel);
 }

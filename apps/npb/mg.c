@@ -119,14 +119,14 @@ static void prepare(struct npb *npb, struct mg *mg)
         level->whole = size == 1 || n < 2 * size;
         level->grid = (struct grid){.n = n, .planes = level->whole ? n : n / size};
         level->grid.first = level->whole ? 0 : level->grid.planes * (size_t)npb->rank;
-        level->u = npb_reserve(grid_points(&level->grid), sizeof(double));
-        level->r = npb_reserve(grid_points(&level->grid), sizeof(double));
+        level->u = reserve(grid_points(&level->grid), sizeof(double));
+        level->r = reserve(grid_points(&level->grid), sizeof(double));
         if (level->whole)
             part = grid_points(&level->grid);
     }
     const struct level *top = &mg->levels[mg->top];
-    mg->part = npb_reserve(part, sizeof(double));
-    mg->v = npb_reserve(grid_points(&top->grid), sizeof(double));
+    mg->part = reserve(part, sizeof(double));
+    mg->v = reserve(grid_points(&top->grid), sizeof(double));
     halo_open(npb, grid_plane(&top->grid) * sizeof(double), &mg->halo);
     mg_charges_place(npb, &top->grid, mg->v);
     wrap(mg, top, mg->v);

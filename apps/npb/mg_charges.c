@@ -36,7 +36,7 @@ static void place(const struct grid *grid, const struct best *best, double charg
 void mg_charges_place(struct npb *npb, const struct grid *grid, double *v)
 {
     struct best mine[2] = {0}, all[2] = {0}; /* largest, and smallest: of 1 - value */
-    struct best(*each)[2] = npb_reserve((size_t)npb->size, sizeof *each);
+    struct best(*each)[2] = reserve((size_t)npb->size, sizeof *each);
     uint64_t from = grid->first * grid->n * grid->n, to = from + grid->planes * grid->n * grid->n;
     struct random random = random_at(RANDOM_SEED, from);
     for (uint64_t i = from; i < to; i++) {

@@ -26,7 +26,7 @@ static keel_status give_back(keel_segment *segment)
 void window_open(struct npb *npb, int lanes, size_t bytes, struct window *out)
 {
     size_t base = ((size_t)lanes * WORD + LINE - 1) / LINE * LINE;
-    *out = (struct window){.npb = npb, .base = base, .expected = npb_reserve((size_t)lanes, sizeof(int64_t))};
+    *out = (struct window){.npb = npb, .base = base, .expected = reserve((size_t)lanes, sizeof(int64_t))};
     must(allocate(base + bytes, npb->redundancy, &out->segment), "memory that others put into");
     const unsigned char *part = keel_address(out->segment, npb->rank);
     if (part == NULL)

@@ -6,9 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#include "apps/stencil/must.h"
+#include "apps/lib/must.h"
 #include "apps/stencil/options.h"
 #include "apps/stencil/picture.h"
 #include "apps/stencil/store.h"
@@ -23,29 +22,6 @@ struct run {
     double change;        /* root of the mean square of what the sweep before the last look changed */
     bool settled;
 };
-
-void must(keel_status status, const char *what)
-{
-    if (status == KEEL_OK)
-        return;
-    fprintf(stderr, "keel-stencil: rank %d: %s: %s\n", keel_rank(), what, keel_status_text(status));
-    exit(1);
-}
-
-void *reserve(size_t bytes)
-{
-    void *memory = keel_local_alloc(bytes > 0 ? bytes : 1);
-    if (!memory)
-        must(KEEL_ERR_NOMEM, "private memory");
-    return memory;
-}
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* Has this collective, the n-th of the program, been completed by all that lived then? */
 static bool was_done(int64_t n)
@@ -91,8 +67,8 @@ static void begin(struct run *r)
     store_open(s, &r->field, r->options->look, r->options->redundancy);
     must(keel_resume(NULL), "taking part");
     size_t bytes = block_size(&s->block) * sizeof *r->cells;
-    r->cells = reserve(bytes);
-    r->next = reserve(bytes);
+    r->cells = reserve(bytes, 1);
+    r->next = reserve(bytes, 1);
     sweep_begin(&r->field, &s->block, r->cells);
     memcpy(r->next, r->cells, bytes);
     if (s->done > 0)
@@ -142,7 +118,7 @@ static bool tell(struct run *r, double seconds)
 {
     const struct stencil_options *o = r->options;
     const int *cells = r->field.cells, *ranks = r->field.ranks;
-    double *layer = reserve((size_t)cells[0] * (size_t)cells[1] * sizeof *layer);
+    double *layer = reserve((size_t)cells[0] * (size_t)cells[1], sizeof *layer);
     uint64_t sum = gather(r, layer);
     printf("%s: %dx%dx%d cells on %dx%dx%d ranks, %lld sweeps%s, %.1f million cells a second\n",
            stencil_name(o->stencil), cells[0], cells[1], cells[2], ranks[0], ranks[1], ranks[2],

@@ -1,6 +1,6 @@
 #include "apps/stencil/store.h"
 
-#include "apps/stencil/must.h"
+#include "apps/lib/must.h"
 
 enum { DONE_AT = 0, CHANGED_AT = 16, HEARD_AT = 64, FIELD_AT = 4096 };
 
@@ -37,7 +37,7 @@ void store_open(struct store *s, const struct field *f, int64_t look, keel_redun
     *s = (struct store){.field = f, .look = look, .block = block_of(f, rank)};
     s->block_bytes = (field_largest_block(f) * sizeof(double) + 63) & ~(size_t)63;
     s->halo_bytes = (field_largest_halo(f) * sizeof(double) + 63) & ~(size_t)63;
-    s->row = reserve(s->halo_bytes);
+    s->row = reserve(s->halo_bytes, 1);
     must(keel_segment_alloc(told_at(s, keel_size()), redundancy, &s->segment), "allocating the field");
     if (!keel_restarted())
         return;
@@ -142,7 +142,7 @@ const double *store_read(struct store *s, int rank, int64_t sweeps)
 {
     static double *cells;
     if (!cells)
-        cells = reserve(s->block_bytes);
+        cells = reserve(s->block_bytes, 1);
     struct block b = block_of(s->field, rank);
     if (read_word(s, rank, DONE_AT) != sweeps)
         must(KEEL_ERR_RANK_DEAD, "a rank has died before its last sweep, and nobody took its place");
