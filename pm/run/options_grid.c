@@ -49,20 +49,6 @@ static void read_torus(struct grid *g, const char *shape, const char *torus)
     (void)grid_init(g, mesh.ndims, mesh.size, ring);
 }
 
-/* One layer on each of the first two sides that are longer than one node: as keel-place has it. */
-static struct spare_layout default_layout(const struct grid *g)
-{
-    struct spare_layout l = {.q = g->ndims, .s = 1};
-    for (int d = 0; d < g->ndims && l.r < 2; d++)
-        if (g->size[d] > 1) {
-            l.dims |= 1u << d;
-            l.r++;
-        }
-    if (l.dims == (1u << l.r) - 1)
-        l.dims = 0;
-    return l;
-}
-
 static void read_shape(const struct grid_options *said, struct grid *g, struct spare_layout *l)
 {
     const char *why = grid_parse(g, said->shape);
@@ -72,7 +58,7 @@ static void read_shape(const struct grid_options *said, struct grid *g, struct s
         pm_quit(2, "--grid %s: a job has %d nodes at most", said->shape, LIMIT_NODES);
     if (said->torus)
         read_torus(g, said->shape, said->torus);
-    *l = default_layout(g);
+    *l = spare_default(g);
     why = said->spares ? spare_parse(l, said->spares) : NULL;
     if (!why)
         why = spare_check(l, g);

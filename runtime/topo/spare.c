@@ -73,6 +73,19 @@ int spare_side(const struct spare_layout *l, const struct grid *g, int32_t node)
     return -1;
 }
 
+struct spare_layout spare_default(const struct grid *g)
+{
+    struct spare_layout l = {.q = g->ndims, .s = 1};
+    for (int d = 0; d < g->ndims && l.r < 2; d++)
+        if (g->size[d] > 1) {
+            l.dims |= 1u << d;
+            l.r++;
+        }
+    if (l.dims == (1u << l.r) - 1)
+        l.dims = 0;
+    return l;
+}
+
 bool spare_is(const struct spare_layout *l, const struct grid *g, int32_t node)
 {
     return spare_side(l, g, node) >= 0;

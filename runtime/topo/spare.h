@@ -26,6 +26,9 @@ char *spare_format(const struct spare_layout *l, char *buf, size_t len);
 /* Does the layout fit the grid? returns NULL, or a constant text that says why not. */
 const char *spare_check(const struct spare_layout *l, const struct grid *g);
 
+/* What nobody has said: one layer on each of the first two sides that are longer than one node. */
+struct spare_layout spare_default(const struct grid *g);
+
 bool spare_is(const struct spare_layout *l, const struct grid *g, int32_t node);
 
 /* The side (its dimension) a spare stands on, the lowest one at a corner; -1 for a node that is not a spare. */

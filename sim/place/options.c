@@ -300,20 +300,6 @@ void options_useless(const struct options *o, const char *letters, const char *w
             cli_die("--%s has no effect %s", t->name, why);
 }
 
-/* One layer on each of the first two sides that are longer than one node. */
-static struct spare_layout default_layout(const struct grid *g)
-{
-    struct spare_layout l = {.q = g->ndims, .s = 1};
-    for (int d = 0; d < g->ndims && l.r < 2; d++)
-        if (g->size[d] > 1) {
-            l.dims |= 1u << d;
-            l.r++;
-        }
-    if (l.dims == (1u << l.r) - 1)
-        l.dims = 0;
-    return l;
-}
-
 static void choose_share(struct options *o)
 {
     struct setup *s = &o->setup;
@@ -341,7 +327,7 @@ void options_setup(struct options *o)
         if (why)
             cli_die("'%s': %s", o->spares, why);
     } else
-        s->layout = default_layout(&s->grid);
+        s->layout = spare_default(&s->grid);
     s->pattern = setup_stencil(&s->grid);
     if (o->pattern && (s->pattern = pattern_kind_parse(o->pattern)) == PATTERN_KINDS)
         cli_die("unknown stencil or pattern '%s'", o->pattern);
