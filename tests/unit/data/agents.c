@@ -397,6 +397,16 @@ void world_kill_node(int node)
     world_change(&e, 1);
 }
 
+struct proc *world_process(struct agent *a, struct life life, struct intent_page *page)
+{
+    struct control_welcome welcome;
+    struct proc *proc = ranks_started(a, 1);
+    memset(page, 0, sizeof *page);
+    assert_non_null(ranks_conn(a, proc));
+    ranks_welcome(a, proc, life, NULL, page, &welcome);
+    return proc;
+}
+
 void world_kill_rank(int rank)
 {
     struct view_event e = {.type = VIEW_RANK_DEAD, .a = (uint32_t)rank, .b = w.rank[rank].incarnation, .c = 9};

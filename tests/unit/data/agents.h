@@ -90,6 +90,8 @@ int world_join(void);
 /* The node is still from now on, and a view says that it is dead. */
 void world_kill_node(int node);
 void world_kill_rank(int rank);
+/* A process of the agent's node that has become a rank, with its page of intents, empty. */
+struct proc *world_process(struct agent *a, struct life life, struct intent_page *page);
 /* Commit what was submitted since, again and again, until nothing is. */
 void world_restore(void);
 

@@ -20,13 +20,7 @@ static struct intent_page page;
 /* The process that runs rank 0, on node 0. */
 static struct proc *begin(void)
 {
-    struct agent *a = &w.node[0].agent;
-    struct control_welcome welcome;
-    struct proc *proc = ranks_started(a, 1);
-    memset(&page, 0, sizeof page);
-    assert_non_null(ranks_conn(a, proc));
-    ranks_welcome(a, proc, life_of(0, 0), NULL, &page, &welcome);
-    return proc;
+    return world_process(&w.node[0].agent, life_of(0, 0), &page);
 }
 
 static int set_up(void **state)

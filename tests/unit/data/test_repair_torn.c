@@ -157,12 +157,8 @@ static void test_repair_intents_of_a_dead_rank_of_this_node_are_doubts(void **st
 {
     (void)state;
     static struct intent_page page;
-    struct control_welcome welcome;
     struct agent *a = &w.node[0].agent;
-    struct proc *proc = ranks_started(a, 1);
-    memset(&page, 0, sizeof page);
-    assert_non_null(ranks_conn(a, proc));
-    ranks_welcome(a, proc, life_of(0, 0), NULL, &page, &welcome);
+    struct proc *proc = world_process(a, life_of(0, 0), &page);
     page.entry[5] = (struct intent){.active = 1, .seg = SEG_SHADOW, .slot = 0, .offset = 100, .len = 1000};
     page.entry[6] = (struct intent){.active = 1, .seg = SEG_SHADOW, .slot = 60000, .offset = 100, .len = 1000};
     page.entry[7] = (struct intent){.active = 1, .seg = SEG_SHADOW, .slot = 0, .offset = UINT64_MAX, .len = UINT64_MAX};

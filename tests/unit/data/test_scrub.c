@@ -284,12 +284,7 @@ static void test_scrub_plain_store_under_way_is_left_alone(void **state)
 {
     (void)state;
     static struct intent_page page;
-    struct control_welcome welcome;
-    struct agent *a = &w.node[1].agent;
-    struct proc *proc = ranks_started(a, 1);
-    memset(&page, 0, sizeof page);
-    assert_non_null(ranks_conn(a, proc));
-    ranks_welcome(a, proc, life_of(1, 0), NULL, &page, &welcome);
+    world_process(&w.node[1].agent, life_of(1, 0), &page);
     two_passes();
     page.entry[5] = (struct intent){.active = 1, .seg = SEG_SHADOW, .slot = 1, .offset = 100, .len = 1000};
     memset(bytes_at(1, SEG_SHADOW, 1) + 100, 0xee, 500);
