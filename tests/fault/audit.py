@@ -11,25 +11,15 @@ import keeltest
 from cluster import Cluster
 from flips import copy_of, flip
 from keeltest import HANG_S, KEELCTL, Skip
+from resting import PART, PROGRAM, at_rest, ends_well
 
-PROGRAM = os.environ.get("KEEL_AUDIT", "build/tests/fault/audit")
 HUGE = int(os.environ.get("KEEL_AUDIT_HUGE", 256 << 20))
-PART, ALIGN = 600000, 64
+ALIGN = 64
 
 
 def audit(mode, nodes=3, **kw):
     job = Cluster(nodes, [PROGRAM] + mode.split(), on_failure="degrade", **kw)
     return job
-
-
-def at_rest(job):
-    assert job.started(), job.stderr()
-    assert job.until(lambda c: c.has("application", name="rest"), "the program to rest"), job.stderr()
-
-
-def ends_well(job):
-    code = job.wait()
-    assert code == 0, (code, job.stderr())
 
 
 def test_verify_says_that_copies_are_equal():

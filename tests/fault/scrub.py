@@ -11,20 +11,7 @@ import keeltest
 from cluster import Cluster
 from flips import copy_of, flip
 from keeltest import HANG_S, KEELRUN, wait_for
-
-PROGRAM = os.environ.get("KEEL_AUDIT", "build/tests/fault/audit")
-PART = 600000
-
-
-def at_rest(job):
-    assert job.started(), job.stderr()
-    assert job.until(lambda c: c.has("application", name="rest"), "the program to rest"), job.stderr()
-
-
-def ends_well(job):
-    code = job.wait()
-    assert code == 0, (code, job.stderr())
-
+from resting import PART, PROGRAM, at_rest, ends_well
 
 
 def scrubbed(mode, nodes=3, options=(), **kw):
