@@ -83,6 +83,7 @@ static void first_replicas(struct page *page, const struct agent_config *config)
     page->check = config->check;
     page->on_mismatch = config->on_mismatch;
     page->set_copies = config->set_copies;
+    page->on_death = config->on_death;
     for (int r = 0; r < config->ranks; r++)
         page_rank(page, r)->replica = (uint32_t)m->place[r];
 }

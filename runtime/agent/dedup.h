@@ -1,12 +1,13 @@
 /* Exactly once (guarantees G3, G4): what a copy of a copyset remembers of the operations it has seen. Pure.
  *
- * An operation outside a task is (origin's life, lane, number). A rank has at most one operation in flight in a
- * lane, and numbers them; so the last one of each lane, with the value it returned, decides every retry, however many
- * lanes (threads) go on meanwhile. A lower number can only be an echo: its origin has its answer, and it is never
- * executed. Where replicas of a rank do each other's part all of them have one life here (execute_int.h): who brings a
- * name first has it executed, and who is behind brings lower ones, which are done. An accumulate goes out in pieces, several of them at a time, which are counted from 1: the next one is
- * executed, a lower one is known, a higher one came too early. What it returns is how many are executed. So an
- * operation has one number however it is cut, and a lane's record is as small for a long one.
+ * An operation outside a task is (origin's life, lane, number). A rank has at most one operation in flight in a lane,
+ * and numbers them; so the last one of each lane, with the value it returned, decides every retry, however many lanes
+ * (threads) go on meanwhile. A lower number can only be an echo: its origin has its answer, and it is never executed.
+ * Where replicas of a rank do each other's part all of them have one life here (execute_int.h): who brings a name first
+ * has it executed, and who is behind brings lower ones, which are done. An accumulate goes out in pieces, several of
+ * them at a time, which are counted from 1: the next one is executed, a lower one is known, a higher one came too
+ * early. What it returns is how many are executed. So an operation has one number however it is cut, and a lane's
+ * record is as small for a long one.
  *
  * An operation in a task is (task, round, step), whatever process runs it. The steps of a task towards one copyset are
  * counted from 0 without gaps; the next step is executed, a lower one is known, a higher one came too early (its

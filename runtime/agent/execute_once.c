@@ -169,7 +169,10 @@ static void execute_once(struct agent *a, const struct request_target *t, enum d
  */
 static void answer_who_is_behind(const struct request_target *t)
 {
-    answer(t, t->w->type == WIRE_ACC ? KEEL_OK : KEEL_ERR_STATE);
+    struct msg_rmw rmw = {.unordered = true};
+    if (t->w->type == WIRE_RMW)
+        msg_rmw_decode(t->w, &rmw);
+    answer(t, rmw.unordered ? KEEL_OK : KEEL_ERR_STATE);
 }
 
 void execute_counted(struct agent *a, const struct request_target *t)

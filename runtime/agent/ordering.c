@@ -152,7 +152,7 @@ static bool is_unordered(const struct wire *w)
 
 bool ordering_shares(const struct agent *a, const struct wire *w)
 {
-    return !a->view.replicas || is_unordered(w);
+    return !a->view.replicas || (is_unordered(w) && !a->partners);
 }
 
 /* Of those that do not commute, to what a set has for itself. */

@@ -133,7 +133,7 @@ struct page {
     uint32_t replicas, check, on_mismatch; /* base/replica.h; 0: the program runs once */
     _Atomic uint32_t retired;              /* bit s: set s has lost a process, and its others end */
     _Atomic uint32_t begins_again;         /* processes take the places of dead ones */
-    uint32_t set_copies;                   /* base/replica.h */
+    uint32_t set_copies, on_death;         /* base/replica.h */
     struct flip_rules inject;              /* wrong bits on purpose */
     struct page_grid grid;
     struct page_change change[PAGE_CHANGES];

@@ -15,8 +15,9 @@
 struct sum_said {
     uint64_t exchange;
     struct check_sum sum;
-    uint64_t call;  /* SUM_OF_WHO_WAITS: it has not come to a call at which replicas compare */
-    uint64_t wrong; /* ranges that do not lie where they were put (landed.c) */
+    uint64_t call;     /* SUM_OF_WHO_WAITS: it has not come to a call at which replicas compare */
+    uint64_t wrong;    /* ranges that do not lie where they were put (landed.c) */
+    uint64_t complete; /* sets in which all is that it writes (meeting.c) */
 };
 
 #define SUM_OF_WHO_WAITS UINT64_MAX
@@ -157,7 +158,7 @@ void replica_did_bytes(enum replica_call call, int target, const keel_segment *s
 
 static void say(enum replica_call call, size_t wrong, keel_status *status)
 {
-    const struct sum_said mine = {replica.exchanges, replica.ops.now, (uint64_t)call, wrong};
+    const struct sum_said mine = {replica.exchanges, replica.ops.now, (uint64_t)call, wrong, replica_comes_complete()};
     for (int s = 0; s < replica.sets; s++)
         if (s != replica.set && !replica.gone[s])
             (void)replica_send(s, REPLICA_SUM, &mine, sizeof mine, status);
@@ -173,60 +174,95 @@ static bool is_behind(const struct sum_said *theirs)
 }
 
 /* What is older is of an exchange that went on without it. */
-static bool hear_sum(int set, struct check_sum *sum, size_t *wrong, keel_status *status)
+static bool hear_sum(int set, struct sum_said *theirs, keel_status *status)
 {
-    struct sum_said theirs;
     do {
-        if (!replica_hear(set, REPLICA_SUM, &theirs, sizeof theirs, status))
+        if (!replica_hear(set, REPLICA_SUM, theirs, sizeof *theirs, status))
             return false;
-    } while (theirs.exchange < replica.exchanges || is_behind(&theirs));
-    *sum = theirs.sum;
-    *wrong = theirs.wrong;
+    } while (theirs->exchange < replica.exchanges || is_behind(theirs));
     return true;
 }
 
-/* The lock is held. */
-static keel_status meet(enum replica_call call, struct replica_last *last)
+struct heard {
+    struct check_sum sums[REPLICAS_MAX];
+    size_t wrong[REPLICAS_MAX];
+    unsigned complete[REPLICAS_MAX];
+    bool there[REPLICAS_MAX], any; /* any: something lies wrong in a set */
+};
+
+static void hear_from(int set, struct heard *h, keel_status *status)
 {
-    struct check_sum sums[REPLICAS_MAX] = {{0, 0}};
-    bool there[REPLICAS_MAX] = {false}, any = false;
-    size_t wrong[REPLICAS_MAX] = {0};
-    keel_status status = KEEL_OK, inspected = replica_inspect(&wrong[replica.set]);
+    struct sum_said theirs;
+    if (replica.gone[set] || !hear_sum(set, &theirs, status))
+        return;
+    h->there[set] = true;
+    h->sums[set] = theirs.sum;
+    h->wrong[set] = theirs.wrong;
+    h->complete[set] = (unsigned)theirs.complete;
+    h->any = h->any || theirs.wrong;
+}
+
+static void hear_all(struct heard *h, keel_status *status)
+{
+    h->there[replica.set] = true;
+    h->sums[replica.set] = replica.ops.now;
+    h->any = h->wrong[replica.set];
+    for (int s = 0; s < replica.sets && *status == KEEL_OK; s++)
+        if (s != replica.set)
+            hear_from(s, h, status);
+}
+
+/* The lock is held. *equal: all have done the same, and know it. */
+static keel_status meet(enum replica_call call, struct replica_last *last, struct heard *h, bool *equal)
+{
+    *h = (struct heard){.any = false};
+    keel_status status = KEEL_OK, inspected = replica_inspect(&h->wrong[replica.set]);
     bool votes = replica.check == CHECK_ALL && replica_has_put();
     replica.exchanges++;
     FAULT_POINT("replica.meeting");
-    say(call, wrong[replica.set], &status);
+    say(call, h->wrong[replica.set], &status);
     FAULT_POINT("replica.said");
-    for (int s = 0; s < replica.sets && status == KEEL_OK; s++) {
-        if (s == replica.set)
-            sums[s] = replica.ops.now;
-        there[s] = s == replica.set || (!replica.gone[s] && hear_sum(s, &sums[s], &wrong[s], &status));
-        any = any || (there[s] && wrong[s]);
-    }
+    hear_all(h, &status);
     if (status != KEEL_OK)
         return status;
-    struct check_outcome o = check_compare(sums, there);
-    if (o.verdict == CHECK_EQUAL)
+    struct check_outcome o = check_compare(h->sums, h->there);
+    *equal = o.verdict == CHECK_EQUAL;
+    if (*equal)
         check_was_equal(&replica.ops);
     else
-        status = replica_differ(&o, sums, there, last);
-    if (o.verdict == CHECK_EQUAL && votes)
-        status = replica_inspect_all_sets(wrong, there, &any);
-    if (any && status == KEEL_OK)
-        status = replica_mend_memory(wrong, there);
+        status = replica_differ(&o, h->sums, h->there, last);
+    if (*equal && votes)
+        status = replica_inspect_all_sets(h->wrong, h->there, &h->any);
+    if (h->any && status == KEEL_OK)
+        status = replica_mend_memory(h->wrong, h->there);
     replica_inspected();
     return status == KEEL_OK ? inspected : status;
 }
 
+static keel_status meet_once(enum replica_call call, struct replica_last *last, bool *equal)
+{
+    struct heard h;
+    keel_status rested = replica_rest();
+    pthread_mutex_lock(&replica.lock);
+    keel_status status = meet(call, last, &h, equal);
+    if (status == KEEL_OK && *equal)
+        status = replica_leave_together(h.complete, h.there);
+    pthread_mutex_unlock(&replica.lock);
+    return status == KEEL_OK ? rested : status;
+}
+
+/* Those that differed have come to an end by that, or all have the majority's bytes now; one of them may have taken
+ * part in the middle of a wait. So it is the next meeting that partners leave together. */
 static keel_status meet_now(enum replica_call call, struct replica_last *last)
 {
+    bool equal = true;
     if (replica.check == CHECK_NONE)
         return KEEL_OK;
     if (replica_is_broken())
         wait_for_the_end();
-    pthread_mutex_lock(&replica.lock);
-    keel_status status = meet(call, last);
-    pthread_mutex_unlock(&replica.lock);
+    keel_status status = meet_once(call, last, &equal);
+    while (status == KEEL_OK && !equal && replica.partners && replica.on_mismatch == MISMATCH_STOP)
+        status = meet_once(call, last, &equal);
     replica_world_met();
     return replica_after(status);
 }
@@ -238,11 +274,12 @@ void replica_lasts(void)
 {
     static struct check_sum told[REPLICAS_MAX];
     struct replica_last none = {NULL, 0};
+    struct heard h;
     keel_status status = KEEL_OK;
     if (replica.check == CHECK_NONE || pthread_mutex_trylock(&replica.lock) != 0)
         return; /* it compares itself */
-    const struct sum_said mine = {replica.exchanges + 1, replica.ops.now, SUM_OF_WHO_WAITS, 0};
-    bool differs = false;
+    const struct sum_said mine = {replica.exchanges + 1, replica.ops.now, SUM_OF_WHO_WAITS, 0, 0};
+    bool differs = false, equal;
     for (int s = 0; s < replica.sets; s++) {
         int native = replica_native(&replica.client->replicas, replica.rank, s);
         if (s == replica.set || replica.gone[s] || !mail_has_replica(replica.client, native, REPLICA_SUM))
@@ -252,7 +289,7 @@ void replica_lasts(void)
             told[s] = mine.sum;
     }
     if (differs)
-        (void)meet(CALL_fence, &none);
+        (void)meet(CALL_fence, &none, &h, &equal);
     pthread_mutex_unlock(&replica.lock);
 }
 

@@ -9,6 +9,7 @@
  *   landed.c      whether what was put lies where it was put (--check hash, all)
  *   vote.c        whether it lies so in all sets (--check all)
  *   came.c        what messages and collectives have brought (likewise)
+ *   meeting.c     they leave it together, where one may do the part of a dead one later (partner.h)
  *   world.c       the clock that libkeel-world.so shows the program (runtime/world), and ends without exit
  *   answer.c      what only one of them may decide: the leading one, and the others hear it
  *
@@ -27,6 +28,7 @@
 #include "runtime/base/replica.h"
 #include "runtime/client/api/calls.h"
 #include "runtime/client/replica/check.h"
+#include "runtime/client/replica/partner.h"
 
 enum { REPLICA_RING = 4096 };
 
@@ -52,6 +54,7 @@ struct replica_self {
     enum replica_check check;
     enum replica_mismatch on_mismatch;
     enum replica_share copies; /* of a segment in this set: one, or all that the program asks for */
+    bool partners;             /* one may do the part of another that has died */
     keel_group *group;         /* of the set */
     keel_group *on_node;       /* its ranks on this one's node */
     int nodes, *node;          /* of the set; [ranks] on which of them each is */
@@ -125,8 +128,29 @@ enum replica_tag {
     REPLICA_MEND,
     REPLICA_PARTS,
     REPLICA_VOTE,
-    REPLICA_ANSWER
+    REPLICA_ANSWER,
+    REPLICA_COMPLETE
 };
+
+/* ---- meeting.c: all of it comes to nothing where nobody does the part of another ---- */
+
+void replica_partners_begin(void);
+/* Before an operation on the memory of a rank, which adds so many bytes to what is kept of this one: a meeting, if what
+ * it does may not lie in one interval with what was done since the last one. And: it goes. */
+keel_status replica_before(enum replica_call call, enum partner_use use, int rank, size_t bytes);
+void replica_used(enum partner_use use, int rank, size_t bytes);
+/* replica_before of what three replicas compare before it goes: these meet then. */
+static inline keel_status replica_before_once(enum replica_call call, enum partner_use use, int rank, size_t bytes)
+{
+    return replica.sets < REPLICAS_MAX ? replica_before(call, use, rank, bytes) : KEEL_OK;
+}
+/* blocks   until nothing that this process has begun is under way. */
+keel_status replica_rest(void);
+/* After replica_rest: in which sets all is complete that this replica writes. It says so as it comes to an exchange. */
+unsigned replica_comes_complete(void);
+/* After an exchange in which those that are `there` have said so, in complete [sets]. The lock is held.
+ * blocks   until each of them knows that all is complete, or has died. */
+keel_status replica_leave_together(const unsigned *complete, const bool *there);
 
 /* ---- mismatch.c ---- */
 
@@ -245,7 +269,8 @@ bool replica_is_in_task(void);
 
 /* ---- wrap_atomic.c ---- */
 
-/* An addition of the wrapper's own, to a word of the set's: what it finds is the same in all sets. */
+/* An addition of the wrapper's own, to a word of the set's: what it finds is the same in all sets. After a meeting, as
+ * before any exchange. */
 keel_status replica_add(keel_segment *segment, int rank, size_t offset, int64_t add, int64_t *old);
 
 /* ---- wrap_coll.c ---- */

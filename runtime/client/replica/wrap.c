@@ -251,7 +251,9 @@ keel_status replica_begin(struct client *c)
     replica.check = (enum replica_check)c->page->check;
     replica.on_mismatch = (enum replica_mismatch)c->page->on_mismatch;
     replica.copies = (enum replica_share)c->page->set_copies;
+    replica.partners = c->page->on_death == DEATH_PARTNER && replica.check != CHECK_NONE;
     check_init(&replica.ops, replica.ring, REPLICA_RING);
+    replica_partners_begin();
     if (!count_nodes())
         return KEEL_ERR_NOMEM;
     keel_status status = make_groups();

@@ -23,16 +23,19 @@ static keel_status values_may_go(enum replica_call call, int rank, keel_segment 
                                  size_t n)
 {
     const void *bytes = v;
+    keel_status met = replica_before_once(call, PARTNER_EXCHANGE, rank, sizeof *v);
     keel_status status = replica_meet_before(call, rank, segment, offset, &bytes, n * sizeof *v);
+    replica_used(PARTNER_EXCHANGE, rank, sizeof *v);
     if (bytes != v)
         memcpy(v, bytes, n * sizeof *v);
     replica_changes(rank, segment, offset, sizeof *v);
-    return status;
+    return met == KEEL_OK ? status : met;
 }
 
 /* Agents execute them in the same order in each set (agent/ordering.h). */
 keel_status replica_add(keel_segment *segment, int rank, size_t offset, int64_t add, int64_t *old)
 {
+    replica_used(PARTNER_EXCHANGE, rank, sizeof add);
     return replica_after(BELOW->fetch_add(segment, replica_native_of(rank), offset, add, old));
 }
 
@@ -69,10 +72,12 @@ keel_status replica_rmw(keel_segment *segment, int rank, size_t offset, keel_typ
     uint64_t how = digest(&op, sizeof op, (uint64_t)type);
     if (replica.check != CHECK_NONE && size && op == KEEL_RMW_COMPARE_SWAP && expected)
         how = digest(expected, size, how);
+    keel_status met = replica_before_once(CALL_rmw, PARTNER_EXCHANGE, rank, size);
     replica_did(CALL_rmw, rank, segment, offset, 0, how);
     keel_status status = replica_meet_before(CALL_rmw, rank, segment, offset, &operand, size);
-    if (status != KEEL_OK)
-        return status;
+    replica_used(PARTNER_EXCHANGE, rank, size);
+    if (met != KEEL_OK || status != KEEL_OK)
+        return met != KEEL_OK ? met : status;
     replica_changes(rank, segment, offset, size);
     status = BELOW->rmw(segment, replica_native_of(rank), offset, type, op, operand, expected, &before);
     if (old && status == KEEL_OK)
@@ -85,6 +90,7 @@ keel_status replica_signal(keel_segment *segment, int rank, size_t word, int64_t
     const void *bytes = &add;
     replica_did_bytes(CALL_signal, rank, segment, word, bytes, sizeof add);
     keel_status status = replica_meet(CALL_signal);
+    replica_used(PARTNER_SIGNAL, rank, sizeof add);
     replica_changes(rank, segment, word, sizeof add);
     return status != KEEL_OK ? status : replica_after(BELOW->signal(segment, replica_native_of(rank), word, add));
 }
@@ -98,6 +104,9 @@ keel_status replica_put_signal(keel_segment *segment, int rank, size_t offset, c
     if (replica.check == CHECK_NONE || word % sizeof add || word > room || room - word < sizeof add)
         return replica_after(BELOW->put_signal(segment, to, offset, src, len, word, add)); /* or it is refused */
     keel_status status = replica_room(CALL_put_signal);
+    if (status == KEEL_OK)
+        status = replica_before(CALL_put_signal, PARTNER_PUT, rank, len);
+    replica_used(PARTNER_PUT, rank, len);
     if (status == KEEL_OK)
         status = replica_did_put(CALL_put_signal, rank, segment, offset, src, len);
     status = replica_went(status == KEEL_OK ? BELOW->put(segment, to, offset, src, len) : status);

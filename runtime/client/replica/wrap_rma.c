@@ -23,6 +23,21 @@ static uint64_t hash_strided(const uint8_t *at, const keel_strided *how, const s
     return hash;
 }
 
+static size_t shape_bytes(const void *at, const keel_strided *how)
+{
+    struct shape shape;
+    bool has = at && how && shape_init(&shape, how->levels, how->count, how->global_stride, how->local_stride);
+    return has ? shape.run * shape_runs(&shape) : 0;
+}
+
+static size_t pieces_bytes(const keel_piece *pieces, size_t n)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; pieces && i < n; i++)
+        bytes += pieces[i].len;
+    return bytes;
+}
+
 /* From the first byte at the target to behind the last. */
 static uint64_t strided_reach(const keel_strided *how)
 {
@@ -92,59 +107,64 @@ static keel_status shape_may_go(enum replica_call call)
 
 /* ---- puts and gets ---- */
 
-/* room: for what is told of it; may_go: where it cannot be written over. */
-#define PUTS(room, told, may_go, below)                                                                                \
-    keel_status status = (room);                                                                                       \
+/* bytes: that are put; told: what is remembered of it; may_go: where it cannot be written over. */
+#define PUTS(call, bytes, told, may_go, below)                                                                         \
+    size_t len_put = replica.partners ? (bytes) : 0;                                                                   \
+    keel_status status = replica_room(call);                                                                           \
+    status = status == KEEL_OK ? replica_before(call, PARTNER_PUT, rank, len_put) : status;                            \
     status = status == KEEL_OK ? (told) : status;                                                                      \
     status = status == KEEL_OK ? (may_go) : status;                                                                    \
+    replica_used(PARTNER_PUT, rank, len_put);                                                                          \
     return replica_went(status == KEEL_OK ? (below) : status)
 
 keel_status replica_put(keel_segment *segment, int rank, size_t offset, const void *src, size_t len)
 {
-    PUTS(replica_room(CALL_put), replica_did_put(CALL_put, rank, segment, offset, src, len), KEEL_OK,
+    PUTS(CALL_put, len, replica_did_put(CALL_put, rank, segment, offset, src, len), KEEL_OK,
          BELOW->put(segment, replica_native_of(rank), offset, src, len));
 }
 
 keel_status replica_put_nb(keel_segment *segment, int rank, size_t offset, const void *src, size_t len,
                            keel_handle *handle)
 {
-    PUTS(replica_room(CALL_put_nb), replica_did_put(CALL_put_nb, rank, segment, offset, src, len), KEEL_OK,
+    PUTS(CALL_put_nb, len, replica_did_put(CALL_put_nb, rank, segment, offset, src, len), KEEL_OK,
          BELOW->put_nb(segment, replica_native_of(rank), offset, src, len, handle));
 }
 
 keel_status replica_put_strided(keel_segment *segment, int rank, size_t offset, const void *src,
                                 const keel_strided *shape)
 {
-    PUTS(replica_room(CALL_put_strided), did_strided(CALL_put_strided, rank, segment, offset, src, shape),
+    PUTS(CALL_put_strided, shape_bytes(src, shape), did_strided(CALL_put_strided, rank, segment, offset, src, shape),
          shape_may_go(CALL_put_strided), BELOW->put_strided(segment, replica_native_of(rank), offset, src, shape));
 }
 
 keel_status replica_put_strided_nb(keel_segment *segment, int rank, size_t offset, const void *src,
                                    const keel_strided *shape, keel_handle *handle)
 {
-    PUTS(replica_room(CALL_put_strided_nb), did_strided(CALL_put_strided_nb, rank, segment, offset, src, shape),
-         shape_may_go(CALL_put_strided_nb),
+    PUTS(CALL_put_strided_nb, shape_bytes(src, shape),
+         did_strided(CALL_put_strided_nb, rank, segment, offset, src, shape), shape_may_go(CALL_put_strided_nb),
          BELOW->put_strided_nb(segment, replica_native_of(rank), offset, src, shape, handle));
 }
 
 keel_status replica_put_vector(keel_segment *segment, int rank, const keel_piece *pieces, size_t n)
 {
-    PUTS(replica_room(CALL_put_vector), did_vector(CALL_put_vector, rank, segment, pieces, n),
+    PUTS(CALL_put_vector, pieces_bytes(pieces, n), did_vector(CALL_put_vector, rank, segment, pieces, n),
          shape_may_go(CALL_put_vector), BELOW->put_vector(segment, replica_native_of(rank), pieces, n));
 }
 
 keel_status replica_put_vector_nb(keel_segment *segment, int rank, const keel_piece *pieces, size_t n,
                                   keel_handle *handle)
 {
-    PUTS(replica_room(CALL_put_vector_nb), did_vector(CALL_put_vector_nb, rank, segment, pieces, n),
+    PUTS(CALL_put_vector_nb, pieces_bytes(pieces, n), did_vector(CALL_put_vector_nb, rank, segment, pieces, n),
          shape_may_go(CALL_put_vector_nb), BELOW->put_vector_nb(segment, replica_native_of(rank), pieces, n, handle));
 }
 
 #define GET(name, parameters, arguments)                                                                               \
     keel_status replica_##name parameters                                                                              \
     {                                                                                                                  \
+        keel_status status = replica_before(CALL_##name, PARTNER_GET, rank, 0);                                        \
+        replica_used(PARTNER_GET, rank, 0);                                                                            \
         rank = replica_native_of(rank);                                                                                \
-        return replica_after(BELOW->name arguments);                                                                   \
+        return status == KEEL_OK ? replica_after(BELOW->name arguments) : status;                                      \
     }
 GET(get, (keel_segment * segment, int rank, size_t offset, void *dst, size_t len), (segment, rank, offset, dst, len))
 GET(get_strong, (keel_segment * segment, int rank, size_t offset, void *dst, size_t len),
@@ -171,12 +191,16 @@ static keel_status acc_may_go(enum replica_call call, keel_segment *segment, int
     size_t size = arith_size(type);
     if (replica.check == CHECK_NONE)
         return KEEL_OK;
+    bool may = replica_may_read_elements(segment, rank, offset, type, n);
+    size_t len = may ? n * size : 0;
+    keel_status met = replica_before_once(call, PARTNER_ADD, rank, len);
     replica_did(call, rank, segment, offset, 0, numbers(scale, type));
-    if (!replica_may_read_elements(segment, rank, offset, type, n))
+    if (!may)
         return KEEL_OK; /* it is refused */
-    keel_status status = replica_meet_before(call, rank, segment, offset, src, n * size);
-    replica_changes(rank, segment, offset, n * size);
-    return status;
+    keel_status status = replica_meet_before(call, rank, segment, offset, src, len);
+    replica_used(PARTNER_ADD, rank, len);
+    replica_changes(rank, segment, offset, len);
+    return met == KEEL_OK ? status : met;
 }
 
 keel_status replica_acc(keel_segment *segment, int rank, size_t offset, keel_type type, const void *scale,
@@ -217,8 +241,12 @@ keel_status replica_acc_double(keel_segment *segment, int rank, size_t offset, d
 keel_status replica_acc_strided(keel_segment *segment, int rank, size_t offset, keel_type type, const void *scale,
                                 const void *src, const keel_strided *shape)
 {
+    size_t added = replica.partners ? shape_bytes(src, shape) : 0;
+    keel_status met = replica_before_once(CALL_acc_strided, PARTNER_ADD, rank, added);
     added_strided(CALL_acc_strided, rank, segment, offset, src, shape, numbers(scale, type));
     keel_status status = shape_may_go(CALL_acc_strided);
+    status = met == KEEL_OK ? status : met;
+    replica_used(PARTNER_ADD, rank, added);
     replica_changes(rank, segment, offset, strided_reach(shape));
     return status != KEEL_OK
                ? status
@@ -228,8 +256,12 @@ keel_status replica_acc_strided(keel_segment *segment, int rank, size_t offset, 
 keel_status replica_acc_strided_nb(keel_segment *segment, int rank, size_t offset, keel_type type, const void *scale,
                                    const void *src, const keel_strided *shape, keel_handle *handle)
 {
+    size_t added = replica.partners ? shape_bytes(src, shape) : 0;
+    keel_status met = replica_before_once(CALL_acc_strided_nb, PARTNER_ADD, rank, added);
     added_strided(CALL_acc_strided_nb, rank, segment, offset, src, shape, numbers(scale, type));
     keel_status status = shape_may_go(CALL_acc_strided_nb);
+    status = met == KEEL_OK ? status : met;
+    replica_used(PARTNER_ADD, rank, added);
     replica_changes(rank, segment, offset, strided_reach(shape));
     return status != KEEL_OK ? status
                              : replica_after(BELOW->acc_strided_nb(segment, replica_native_of(rank), offset, type,
@@ -246,8 +278,12 @@ static void changes_pieces(int rank, const keel_segment *segment, const keel_pie
 keel_status replica_acc_vector(keel_segment *segment, int rank, keel_type type, const void *scale,
                                const keel_piece *pieces, size_t n)
 {
+    size_t added = replica.partners ? pieces_bytes(pieces, n) : 0;
+    keel_status met = replica_before_once(CALL_acc_vector, PARTNER_ADD, rank, added);
     added_vector(CALL_acc_vector, rank, segment, pieces, n, numbers(scale, type));
     keel_status status = shape_may_go(CALL_acc_vector);
+    status = met == KEEL_OK ? status : met;
+    replica_used(PARTNER_ADD, rank, added);
     changes_pieces(rank, segment, pieces, n);
     return status != KEEL_OK
                ? status
@@ -257,8 +293,12 @@ keel_status replica_acc_vector(keel_segment *segment, int rank, keel_type type, 
 keel_status replica_acc_vector_nb(keel_segment *segment, int rank, keel_type type, const void *scale,
                                   const keel_piece *pieces, size_t n, keel_handle *handle)
 {
+    size_t added = replica.partners ? pieces_bytes(pieces, n) : 0;
+    keel_status met = replica_before_once(CALL_acc_vector_nb, PARTNER_ADD, rank, added);
     added_vector(CALL_acc_vector_nb, rank, segment, pieces, n, numbers(scale, type));
     keel_status status = shape_may_go(CALL_acc_vector_nb);
+    status = met == KEEL_OK ? status : met;
+    replica_used(PARTNER_ADD, rank, added);
     changes_pieces(rank, segment, pieces, n);
     return status != KEEL_OK
                ? status

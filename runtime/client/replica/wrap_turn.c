@@ -177,7 +177,9 @@ keel_status replica_mutex_lock(keel_mutexes *mutexes, int rank, int number, int 
     struct held *h = malloc(sizeof *h);
     if (!h)
         return KEEL_ERR_NOMEM;
-    status = replica_add(t->segment, rank, place(number), 1, &mine);
+    status = replica_before(CALL_mutex_lock, PARTNER_EXCHANGE, rank, WORD);
+    if (status == KEEL_OK)
+        status = replica_add(t->segment, rank, place(number), 1, &mine);
     FAULT_POINT("replica.lock_drawn");
     if (status == KEEL_OK)
         return await_turn(t, rank, number, mine, h);
@@ -201,6 +203,9 @@ keel_status replica_mutex_try(keel_mutexes *mutexes, int rank, int number, int *
     }
     struct held *h = malloc(sizeof *h);
     status = h ? (keel_status)a.value[0] : KEEL_ERR_NOMEM;
+    if (status == KEEL_OK)
+        status = replica_before(CALL_mutex_try, PARTNER_EXCHANGE, rank, WORD);
+    replica_used(PARTNER_EXCHANGE, rank, WORD);
     if (status == KEEL_OK)
         status = replica_after(BELOW->compare_swap(t->segment, replica_native_of(rank), place(number), a.value[1],
                                                    a.value[1] + 1, &drawn));
@@ -321,8 +326,11 @@ keel_status replica_taskpool_reset(keel_taskpool *pool)
     const int64_t zeros[2] = {0, 0};
     if (!p)
         return public_wrong();
-    keel_status status =
-        replica_after(BELOW->put(p->segment, replica_native_of(p->home), drawn_at(p->round + 1), zeros, sizeof zeros));
+    keel_status status = replica_before(CALL_taskpool_reset, PARTNER_PUT, p->home, sizeof zeros);
+    replica_used(PARTNER_PUT, p->home, sizeof zeros);
+    if (status == KEEL_OK)
+        status = replica_after(
+            BELOW->put(p->segment, replica_native_of(p->home), drawn_at(p->round + 1), zeros, sizeof zeros));
     if (status == KEEL_OK)
         status = replica_barrier();
     if (status != KEEL_OK)
@@ -345,6 +353,8 @@ keel_status replica_task_next(keel_taskpool *pool, int64_t *task)
     if (open.pool)
         return KEEL_ERR_STATE;
     if (!p->exhausted)
+        status = replica_before(CALL_task_next, PARTNER_EXCHANGE, p->home, WORD);
+    if (!p->exhausted && status == KEEL_OK)
         status = replica_add(p->segment, p->home, drawn_at(p->round), 1, &drawn);
     if (status != KEEL_OK)
         return status;

@@ -425,6 +425,7 @@ void node_init(struct world *w, int id)
                                   .policy = s->policy,
                                   .replicas = w->replicas ? &w->replicas->map : NULL,
                                   .check = s->check,
+                                  .on_death = s->on_death,
                                   .copies = setup_copies(s),
                                   .grid = s->grid.nodes ? &rule : NULL,
                                   .job = 7,

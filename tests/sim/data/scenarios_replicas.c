@@ -37,9 +37,11 @@ void scenario_checks(struct setup *s, struct rng *rng)
     s->checked = true;
     s->timeout_ns = 20 * SEC;
     s->check = (enum replica_check)(CHECK_FENCE + rng_below(rng, 3));
+    s->on_death = (enum replica_death)rng_below(rng, 2);
     s->actions = 3 + (int)rng_below(rng, 12);
     for (int n = (int)rng_below(rng, 3); n > 0 && s->aims < AIMS_MAX; n--) {
-        static const char *const at[] = {"replica.meeting", "replica.said", "replica.mending", "replica.details_known",
+        static const char *const at[] = {"replica.meeting", "replica.said",    "replica.all_complete",
+                                         "replica.leaving", "replica.mending", "replica.details_known",
                                          "mail.sending"};
         struct aim *a = &s->aim[s->aims++];
         *a = (struct aim){.node = -1, .rank = -1, .nth = 1 + (unsigned)rng_below(rng, rng_below(rng, 2) ? 10 : 100)};

@@ -169,6 +169,7 @@ struct setup {
     uint64_t join_at[NODES_MAX];                             /* each of them */
     bool checked;                                            /* they compare what they do, as check says */
     enum replica_check check;
+    enum replica_death on_death;
     enum replica_flip { FLIP_NONE, FLIP_SENDER, FLIP_TARGET } flip; /* of a bit of what is put, in one set */
     int sets, native[RANKS_MAX]; /* runs of the program side by side, 0: it runs once; as in struct replica_map */
     enum view_policy policy;

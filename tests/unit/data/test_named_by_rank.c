@@ -140,6 +140,21 @@ static void test_named_what_an_atomic_found_long_since_nobody_knows(void **state
     assert_true(was_told(0, 3, KEEL_ERR_STATE));
 }
 
+static void test_named_signals_count_once_and_are_the_agents(void **state)
+{
+    (void)state;
+    struct wire own = of_sets(2, WIRE_RMW, 2, 0, 2), partners = of_sets(0, WIRE_RMW, 2, 0, 2);
+    own.raw.count = partners.raw.count = ARITH_ADD | RMW_UNORDERED;
+    own.raw.a = partners.raw.a = 7;
+    ask(2, own, NULL);
+    assert_true(was_told(2, 1, KEEL_OK) && w.rank[2].reply.epoch == 0); /* it does not do the next one itself */
+    ask(0, partners, NULL);
+    assert_true(was_told(0, 1, KEEL_OK) && word(2) == 7);
+    partners.raw.identity = 1;
+    ask(0, partners, NULL);
+    assert_true(was_told(0, 2, KEEL_OK) && word(2) == 7);
+}
+
 /* ---- several wait ---- */
 
 static void test_named_all_that_wait_for_a_turn_are_told(void **state)
@@ -236,6 +251,7 @@ int main(void)
         TEST(test_named_other_copies_know_the_name_as_the_first_one_does),
         TEST(test_named_who_is_behind_with_what_was_added_is_told_so),
         TEST(test_named_what_an_atomic_found_long_since_nobody_knows),
+        TEST(test_named_signals_count_once_and_are_the_agents),
         TEST(test_named_all_that_wait_for_a_turn_are_told),
         TEST(test_named_who_asked_first_goes_and_the_other_one_is_told),
         TEST(test_named_who_asked_later_goes_and_the_first_one_is_told),
