@@ -23,7 +23,7 @@ struct grid_found {
 struct replica_options {
     int count;       /* 0: not given */
     const char *map; /* a file; NULL: not given */
-    bool check_given, on_mismatch_given, world_given, files_given, copies_given;
+    bool check_given, on_mismatch_given, on_death_given, world_given, files_given, copies_given;
 };
 
 struct parsing {

@@ -16,6 +16,7 @@ static void refuse_without_replicas(const struct parsing *p)
     const char *useless = p->replicas.map                 ? "--replica-map"
                           : p->replicas.check_given       ? "--check"
                           : p->replicas.on_mismatch_given ? "--on-mismatch"
+                          : p->replicas.on_death_given    ? "--on-death"
                           : p->replicas.world_given       ? "--replica-world"
                           : p->replicas.files_given       ? "--replica-files"
                           : p->replicas.copies_given      ? "--replica-copies"
@@ -39,6 +40,20 @@ static void refuse_together(const struct options *o, const struct parsing *p)
         pm_quit(2, "--replicas cannot be used with %s", other);
 }
 
+/* Replicas that do not meet, or have parted, cannot do the part of each other. */
+static void refuse_partners(const struct options *o)
+{
+    if (o->job.on_death != DEATH_PARTNER)
+        return;
+    if (o->job.check == CHECK_NONE)
+        pm_quit(2, "--on-death partner cannot be used with --check none: replicas that do not meet cannot do the part "
+                   "of each other");
+    if (o->job.on_mismatch != MISMATCH_STOP)
+        pm_quit(2, "--on-death partner cannot be used with --on-mismatch but for stop: replicas that differ cannot do "
+                   "the part of each other");
+    pm_quit(2, "--on-death partner is not there yet: a set that loses a process is retired");
+}
+
 void options_replicas(struct options *o, const struct parsing *p)
 {
     if (!p->replicas.count) {
@@ -48,6 +63,7 @@ void options_replicas(struct options *o, const struct parsing *p)
     refuse_together(o, p);
     o->job.began_s = (int)(time(NULL) - JOB_ERA_S);
     o->job.check = p->replicas.check_given ? o->job.check : CHECK_FENCE;
+    refuse_partners(o);
     if (o->job.ranks > LIMIT_RANKS / p->replicas.count)
         pm_quit(2, "%d ranks with --replicas %d are more than the %d processes that a job has at most", o->job.ranks,
                 p->replicas.count, LIMIT_RANKS);

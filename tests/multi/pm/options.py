@@ -371,6 +371,22 @@ def test_keelrun_replicas_with_replica_map_check_and_on_mismatch():
     refused(["--replicas", "2", "--on-mismatch", "vote"], "--on-mismatch: vote is not known")
 
 
+def test_keelrun_on_death():
+    """What a set that loses a process comes to: fault/replicas.py."""
+    assert run(["-n", "1", "--replicas", "2", "--on-death", "retire", "true"]) == (0, "", "")
+    refused(["--on-death", "retire"], "--on-death is of use only with --replicas")
+    refused(["--replicas", "2", "--on-death", "vote"], "--on-death: vote is not known")
+    partner = ["--replicas", "2", "--on-death", "partner"]
+    refused([*partner, "--check", "none"],
+            "--on-death partner cannot be used with --check none: replicas that do not meet cannot do the part of each "
+            "other")
+    for mode in "report", "keep":
+        refused([*partner, "--on-mismatch", mode],
+                "--on-death partner cannot be used with --on-mismatch but for stop: replicas that differ cannot do the "
+                "part of each other")
+    refused(partner, "--on-death partner is not there yet: a set that loses a process is retired")
+
+
 def test_keelrun_scrub_takes_a_rate():
     """What it finds and mends: fault/scrub.py."""
     for rate in "off", "16":
