@@ -131,17 +131,35 @@ static int refused(void)
     return keel_finalize() != KEEL_OK;
 }
 
-int main(int n, char **unused)
+/* Ranks write to one word by turns, which they give each other by an atomic. */
+static int by_turns(void)
 {
-    (void)unused;
+    enum { TURNS = 12, TURN_AT = 0, WORD_AT = 8 };
+    int64_t turn = 0, word = 0;
+    for (int64_t t = 0; t <= TURNS; t++) {
+        while (turn < t)
+            if (keel_fetch_add(segment, 0, TURN_AT, 0, &turn) != KEEL_OK)
+                return 1;
+        if (t < TURNS && t % size == me &&
+            (keel_put(segment, size - 1, WORD_AT, &t, sizeof t) != KEEL_OK ||
+             keel_fetch_add(segment, 0, TURN_AT, 1, NULL) != KEEL_OK))
+            return 1;
+    }
+    SAY(keel_barrier());
+    SAY(keel_get(segment, size - 1, WORD_AT, &word, sizeof word));
+    return word != TURNS - 1 || keel_finalize() != KEEL_OK;
+}
+
+int main(int n, char **arguments)
+{
     if (keel_init() != KEEL_OK)
         return 1;
     me = keel_rank();
     size = keel_size();
     right = (me + 1) % size;
-    if (n > 1)
-        return refused();
     SAY(keel_segment_alloc(PART, KEEL_REDUNDANCY_SHADOW, &segment));
+    if (n > 1)
+        return strcmp(arguments[1], "turns") == 0 ? by_turns() : refused();
     lengths();
     shapes();
     together();

@@ -76,6 +76,15 @@ def test_wrong_and_rare_arguments_have_the_same_answers():
             assert said("--check", check, replicas=replicas) == alone, (check, replicas)
 
 
+def test_an_atomic_lets_another_rank_write_over_what_was_put():
+    """What is looked at is looked at before."""
+    for replicas in (2, 3):
+        for check in ("fence", *LOOKING):
+            code, _, err = job("--check", check, "--nodes", str(3 * replicas), ranks=3, replicas=replicas,
+                               program=(ODD, "turns"))
+            assert (code, err) == (0, ""), (replicas, check, code, err)
+
+
 def test_lines_of_the_library_are_the_same_in_all_sets():
     code, _, err = job(ranks=2, program=(ODD, "refused"))
     said = [f"rank {r}: warn: keel_links: not where the program has replicas" for r in range(2)]

@@ -18,13 +18,24 @@ static keel_status found(enum replica_call call, int rank, keel_segment *segment
     return replica_after(status);
 }
 
+/* By an atomic a program may let another rank go on (a lock of its own), which then writes over what was put: that is
+ * looked at before. Three compare in any case. */
+static keel_status may_go(enum replica_call call, int rank, keel_segment *segment, size_t offset, const void **bytes,
+                          size_t len)
+{
+    keel_status status = replica_meet_before(call, rank, segment, offset, bytes, len);
+    if (status == KEEL_OK && replica.sets < REPLICAS_MAX && replica_inspects() && replica_has_put())
+        status = replica_meet(call);
+    return status;
+}
+
 /* Numbers that come as values, so that what is sent is the majority's. */
 static keel_status values_may_go(enum replica_call call, int rank, keel_segment *segment, size_t offset, int64_t *v,
                                  size_t n)
 {
     const void *bytes = v;
     keel_status met = replica_before_once(call, PARTNER_EXCHANGE, rank, sizeof *v);
-    keel_status status = replica_meet_before(call, rank, segment, offset, &bytes, n * sizeof *v);
+    keel_status status = may_go(call, rank, segment, offset, &bytes, n * sizeof *v);
     replica_used(PARTNER_EXCHANGE, rank, sizeof *v);
     if (bytes != v)
         memcpy(v, bytes, n * sizeof *v);
@@ -74,7 +85,7 @@ keel_status replica_rmw(keel_segment *segment, int rank, size_t offset, keel_typ
         how = digest(expected, size, how);
     keel_status met = replica_before_once(CALL_rmw, PARTNER_EXCHANGE, rank, size);
     replica_did(CALL_rmw, rank, segment, offset, 0, how);
-    keel_status status = replica_meet_before(CALL_rmw, rank, segment, offset, &operand, size);
+    keel_status status = may_go(CALL_rmw, rank, segment, offset, &operand, size);
     replica_used(PARTNER_EXCHANGE, rank, size);
     if (met != KEEL_OK || status != KEEL_OK)
         return met != KEEL_OK ? met : status;
