@@ -112,6 +112,26 @@ static void together(void)
     SAY(keel_taskpool_free(pool));
 }
 
+/* Between a value of 4 bytes and its place is what lay on the stack. */
+static void pairs(void)
+{
+    struct {
+        int32_t value;
+        int64_t place;
+    } mine, least = {0, 0};
+    const keel_combine how = {.type = KEEL_INT32, .op = KEEL_MINLOC};
+    keel_request *request = NULL;
+    memcpy(&mine, &(void *){&mine}, sizeof(void *));
+    mine.value = -me;
+    mine.place = me;
+    SAY(keel_group_allreduce(keel_group_world(), &mine, &least, 1, &how));
+    if (least.value != 1 - size || least.place != size - 1)
+        printf("%d: least %d at %d\n", me, (int)least.value, (int)least.place);
+    SAY(keel_group_allreduce_begin(keel_group_world(), &mine, &least, 1, &how, &request));
+    SAY(keel_request_wait(request, NULL));
+    SAY(keel_group_allreduce(keel_group_world(), &mine, &mine, 1, &how));
+}
+
 /* The first rank waits for any of the others, who leave. */
 static void left_alone(void)
 {
@@ -163,6 +183,7 @@ int main(int n, char **arguments)
     lengths();
     shapes();
     together();
+    pairs();
     left_alone();
     SAY(keel_finalize());
     SAY(keel_failures(0, NULL, 0, &(size_t){0}, NULL));

@@ -1,5 +1,9 @@
 /* Which bytes a call would send. What the library refuses is not read: lengths and shapes may be anything then. Of a
- * shape only those numbers count that its levels have, as the others may be what lay on the stack. */
+ * shape only those numbers count that its levels have, as the others may be what lay on the stack; of a pair of value
+ * and place not what is between a value of 4 bytes and the place. */
+#include <stdlib.h>
+#include <string.h>
+
 #include "runtime/client/client.h"
 #include "runtime/client/op/near.h"
 #include "runtime/client/replica/replica.h"
@@ -46,4 +50,24 @@ uint64_t replica_hash_of_shape(const keel_strided *how)
     size_t levels = (size_t)how->levels;
     uint64_t hash = digest(how->count, (levels + 1) * sizeof *how->count, levels);
     return digest(how->global_stride, levels * sizeof *how->global_stride, hash);
+}
+
+enum { PAIR_BYTES = 16, VALUE_BYTES = 8 };
+
+bool replica_has_gaps(const keel_combine *how)
+{
+    return how && (how->op == KEEL_MINLOC || how->op == KEEL_MAXLOC) && arith_size(how->type) < VALUE_BYTES;
+}
+
+const void *replica_without_gaps(const void *in, size_t bytes, const keel_combine *how)
+{
+    static uint8_t *instead;
+    uint8_t *memory = in && bytes && replica_has_gaps(how) ? realloc(instead, bytes) : NULL;
+    if (!memory)
+        return in;
+    instead = memcpy(memory, in, bytes);
+    size_t size = arith_size(how->type);
+    for (size_t at = 0; at < bytes; at += PAIR_BYTES)
+        memset(instead + at + size, 0, VALUE_BYTES - size);
+    return instead;
 }

@@ -178,6 +178,10 @@ bool replica_may_read_shape(const keel_segment *segment, int rank, size_t offset
                             const keel_strided *how, struct shape *shape);
 /* Of one that may be read; without what lies where. */
 uint64_t replica_hash_of_shape(const keel_strided *how);
+/* Are there bytes in an element that are no part of it? The bytes with zeros there, until the next such call; as they
+ * are, if there are none. */
+bool replica_has_gaps(const keel_combine *how);
+const void *replica_without_gaps(const void *in, size_t bytes, const keel_combine *how);
 
 /* ---- landed.c ---- */
 

@@ -93,6 +93,21 @@ static bool is_root(const keel_group *group, int root)
         keel_status status = replica_contribute_kept(CALL_##name, root, in, bytes);                                    \
         return replica_comes_later(AFTER(BELOW->name arguments), request, CALL_##name, to, to_bytes);                  \
     }
+/* The same of elements. What a begun call brings is not compared where these have gaps. */
+#define CONTRIBUTES_ELEMENTS(name, root, bytes, to, to_bytes, parameters, arguments)                                   \
+    keel_status replica_##name parameters                                                                              \
+    {                                                                                                                  \
+        in = replica_without_gaps(in, bytes, how);                                                                     \
+        keel_status status = contribute(CALL_##name, root, &in, bytes);                                                \
+        return replica_came(AFTER(BELOW->name arguments), CALL_##name, -1, 0, to, to_bytes);                           \
+    }
+#define CONTRIBUTES_ELEMENTS_KEPT(name, root, bytes, to, to_bytes, parameters, arguments)                              \
+    keel_status replica_##name parameters                                                                              \
+    {                                                                                                                  \
+        keel_status status = replica_contribute_kept(CALL_##name, root, replica_without_gaps(in, bytes, how), bytes);  \
+        return replica_comes_later(AFTER(BELOW->name arguments), request, CALL_##name,                                 \
+                                   replica_has_gaps(how) ? NULL : (to), to_bytes);                                     \
+    }
 #define CONTRIBUTES_FOR_BLOCKS(name, root, bytes, out_lens, out_at, n, parameters, arguments)                          \
     keel_status replica_##name parameters                                                                              \
     {                                                                                                                  \
@@ -141,43 +156,45 @@ keel_status replica_group_bcast_begin(keel_group *group, int root, void *data, s
                                CALL_group_bcast_begin, is_root(group, root) ? NULL : data, len);
 }
 
-CONTRIBUTES(group_reduce, root, combined_bytes(n, how), is_root(group, root) ? out : NULL, combined_bytes(n, how),
-            P(keel_group *group, int root, const void *in, void *out, size_t n, const keel_combine *how),
-            P(group, root, in, out, n, how))
-CONTRIBUTES_KEPT(group_reduce_begin, root, combined_bytes(n, how), is_root(group, root) ? out : NULL,
-                 combined_bytes(n, how),
-                 P(keel_group *group, int root, const void *in, void *out, size_t n, const keel_combine *how,
-                   keel_request **request),
-                 P(group, root, in, out, n, how, request))
-CONTRIBUTES(group_allreduce, -1, combined_bytes(n, how), out, combined_bytes(n, how),
-            P(keel_group *group, const void *in, void *out, size_t n, const keel_combine *how),
-            P(group, in, out, n, how))
-CONTRIBUTES_KEPT(group_allreduce_begin, -1, combined_bytes(n, how), out, combined_bytes(n, how),
-                 P(keel_group *group, const void *in, void *out, size_t n, const keel_combine *how,
-                   keel_request **request),
-                 P(group, in, out, n, how, request))
-CONTRIBUTES(group_reduce_scatter, -1, pieces_bytes(group, n, how), out, combined_bytes(own_of(group, n), how),
-            P(keel_group *group, const void *in, void *out, const size_t *n, const keel_combine *how),
-            P(group, in, out, n, how))
-CONTRIBUTES_KEPT(group_reduce_scatter_begin, -1, pieces_bytes(group, n, how), out,
-                 combined_bytes(own_of(group, n), how),
-                 P(keel_group *group, const void *in, void *out, const size_t *n, const keel_combine *how,
-                   keel_request **request),
-                 P(group, in, out, n, how, request))
-CONTRIBUTES(group_scan, -1, combined_bytes(n, how), out, combined_bytes(n, how),
-            P(keel_group *group, const void *in, void *out, size_t n, const keel_combine *how),
-            P(group, in, out, n, how))
-CONTRIBUTES_KEPT(group_scan_begin, -1, combined_bytes(n, how), out, combined_bytes(n, how),
-                 P(keel_group *group, const void *in, void *out, size_t n, const keel_combine *how,
-                   keel_request **request),
-                 P(group, in, out, n, how, request))
-CONTRIBUTES(group_exscan, -1, combined_bytes(n, how), is_root(group, 0) ? NULL : out, combined_bytes(n, how),
-            P(keel_group *group, const void *in, void *out, size_t n, const keel_combine *how),
-            P(group, in, out, n, how))
-CONTRIBUTES_KEPT(group_exscan_begin, -1, combined_bytes(n, how), is_root(group, 0) ? NULL : out, combined_bytes(n, how),
-                 P(keel_group *group, const void *in, void *out, size_t n, const keel_combine *how,
-                   keel_request **request),
-                 P(group, in, out, n, how, request))
+CONTRIBUTES_ELEMENTS(group_reduce, root, combined_bytes(n, how), is_root(group, root) ? out : NULL,
+                     combined_bytes(n, how),
+                     P(keel_group *group, int root, const void *in, void *out, size_t n, const keel_combine *how),
+                     P(group, root, in, out, n, how))
+CONTRIBUTES_ELEMENTS_KEPT(group_reduce_begin, root, combined_bytes(n, how), is_root(group, root) ? out : NULL,
+                          combined_bytes(n, how),
+                          P(keel_group *group, int root, const void *in, void *out, size_t n, const keel_combine *how,
+                            keel_request **request),
+                          P(group, root, in, out, n, how, request))
+CONTRIBUTES_ELEMENTS(group_allreduce, -1, combined_bytes(n, how), out, combined_bytes(n, how),
+                     P(keel_group *group, const void *in, void *out, size_t n, const keel_combine *how),
+                     P(group, in, out, n, how))
+CONTRIBUTES_ELEMENTS_KEPT(group_allreduce_begin, -1, combined_bytes(n, how), out, combined_bytes(n, how),
+                          P(keel_group *group, const void *in, void *out, size_t n, const keel_combine *how,
+                            keel_request **request),
+                          P(group, in, out, n, how, request))
+CONTRIBUTES_ELEMENTS(group_reduce_scatter, -1, pieces_bytes(group, n, how), out, combined_bytes(own_of(group, n), how),
+                     P(keel_group *group, const void *in, void *out, const size_t *n, const keel_combine *how),
+                     P(group, in, out, n, how))
+CONTRIBUTES_ELEMENTS_KEPT(group_reduce_scatter_begin, -1, pieces_bytes(group, n, how), out,
+                          combined_bytes(own_of(group, n), how),
+                          P(keel_group *group, const void *in, void *out, const size_t *n, const keel_combine *how,
+                            keel_request **request),
+                          P(group, in, out, n, how, request))
+CONTRIBUTES_ELEMENTS(group_scan, -1, combined_bytes(n, how), out, combined_bytes(n, how),
+                     P(keel_group *group, const void *in, void *out, size_t n, const keel_combine *how),
+                     P(group, in, out, n, how))
+CONTRIBUTES_ELEMENTS_KEPT(group_scan_begin, -1, combined_bytes(n, how), out, combined_bytes(n, how),
+                          P(keel_group *group, const void *in, void *out, size_t n, const keel_combine *how,
+                            keel_request **request),
+                          P(group, in, out, n, how, request))
+CONTRIBUTES_ELEMENTS(group_exscan, -1, combined_bytes(n, how), is_root(group, 0) ? NULL : out, combined_bytes(n, how),
+                     P(keel_group *group, const void *in, void *out, size_t n, const keel_combine *how),
+                     P(group, in, out, n, how))
+CONTRIBUTES_ELEMENTS_KEPT(group_exscan_begin, -1, combined_bytes(n, how), is_root(group, 0) ? NULL : out,
+                          combined_bytes(n, how),
+                          P(keel_group *group, const void *in, void *out, size_t n, const keel_combine *how,
+                            keel_request **request),
+                          P(group, in, out, n, how, request))
 CONTRIBUTES(group_gather, root, len, is_root(group, root) ? out : NULL, times(group, len),
             P(keel_group *group, int root, const void *in, void *out, size_t len), P(group, root, in, out, len))
 CONTRIBUTES_KEPT(group_gather_begin, root, len, is_root(group, root) ? out : NULL, times(group, len),
