@@ -1,7 +1,9 @@
 /* A program for wrong bits on purpose (inject.py): in each of its steps a rank writes words to the next one, of which
  * the sum is printed at the end. What it does is told by its arguments:
- *   put, put_nb, strided, vector, acc, acc_nb, acc_strided, acc_vector, message
- *           how words go; none: they do not; rest: as messages, and what came in the first step stays
+ *   put, put_nb, strided, vector, acc, acc_nb, acc_strided, acc_vector, message, bcast, gather, allgather,
+ *   allgather_begin, allreduce
+ *           how words go; empty: puts of no bytes; none: they do not; rest: as messages, and what came in the first
+ *           step stays
  *   STEPS   how many steps */
 #include <inttypes.h>
 #include <stdbool.h>
@@ -73,9 +75,45 @@ static void pass_message(const char *how, keel_segment *s, int to, int from, int
         MUST(keel_put(s, keel_rank(), 0, got, sizeof got));
 }
 
+/* To all, or to the next one; of a sum what the others have given, which are one. */
+static void contribute(const char *how, keel_segment *s, int from)
+{
+    static uint64_t all[8 * WORDS];
+    const keel_combine sum = {.type = KEEL_UINT64, .op = KEEL_SUM};
+    keel_group *g = keel_group_world();
+    keel_request *request;
+    int rank = keel_rank(), n = keel_size();
+    const uint64_t *got = all + (size_t)from * WORDS;
+    if (strcmp(how, "allgather") == 0) {
+        MUST(keel_group_allgather(g, mine, all, sizeof mine));
+    } else if (strcmp(how, "allgather_begin") == 0) {
+        MUST(keel_group_allgather_begin(g, mine, all, sizeof mine, &request));
+        MUST(keel_request_wait(request, NULL));
+    } else if (strcmp(how, "allreduce") == 0) {
+        MUST(keel_group_allreduce(g, mine, all, WORDS, &sum));
+        for (int i = 0; i < WORDS; i++)
+            all[i] -= mine[i];
+        got = all;
+    }
+    for (int root = 0; root < n && strcmp(how, "gather") == 0; root++)
+        MUST(keel_group_gather(g, root, mine, root == rank ? all : NULL, sizeof mine));
+    for (int root = 0; root < n && strcmp(how, "bcast") == 0; root++)
+        MUST(keel_group_bcast(g, root, root == rank ? mine : all + (size_t)root * WORDS, sizeof mine));
+    MUST(keel_put(s, rank, 0, got, sizeof mine));
+}
+
+static bool is_collective(const char *how)
+{
+    return strncmp(how, "all", 3) == 0 || strcmp(how, "bcast") == 0 || strcmp(how, "gather") == 0;
+}
+
 static void send(const char *how, keel_segment *s, int to, int from, int step)
 {
-    if (strcmp(how, "message") == 0 || strcmp(how, "rest") == 0)
+    if (is_collective(how))
+        contribute(how, s, from);
+    else if (strcmp(how, "empty") == 0)
+        MUST(keel_put(s, to, 0, mine, 0));
+    else if (strcmp(how, "message") == 0 || strcmp(how, "rest") == 0)
         pass_message(how, s, to, from, step);
     else if (strncmp(how, "acc", 3) == 0)
         accumulate(how, s, to, (size_t)step * BYTES);

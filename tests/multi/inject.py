@@ -15,6 +15,8 @@ PROGRAM, SDC, STENCIL, SCF, WATER = (
 PUTS = ("put", "put_nb", "strided", "vector")
 ACCS = ("acc", "acc_nb", "acc_strided", "acc_vector")
 WAYS = (*PUTS, *ACCS, "message")
+GIVEN = {"bcast": (1, 1), "gather": (1, 1), "allgather": (1, 2), "allgather_begin": (1, 2),
+         "allreduce": (2, 2)}  # words that are wrong, and how many of two ranks get some
 CALLS = {"strided": "put_strided", "vector": "put_vector", "message": "message_send"}
 
 
@@ -74,12 +76,40 @@ def test_flight_with_replicas():
     assert "keel_allreduce_sum, 8 bytes, differs between set 0 and set 1" in err, err
 
 
+def test_flight_of_contributions():
+    """What others get of it is wrong, and a sum also for who gave it; the program's memory is not."""
+    for way, (wrong, _) in GIVEN.items():
+        for nodes in ("1", "2"):
+            out, err, events = job("--nodes", nodes, "--inject", "where=flight,rank=1,step=4,count=1", way=way)
+            [f] = flips(events)
+            assert (f["where"], f["rank"], f["step"], f["call"]) == ("flight", "1", "4", "keel_group_" + way), f
+            assert "target" not in f and (out, err) == (f"{wrong} wrong words\n", ""), (way, nodes, f, out, err)
+
+
+def test_flight_of_contributions_with_replicas():
+    rule = "where=flight,rank=1,set=1,step=4,count=1"
+    for way, (_, hit) in GIVEN.items():
+        brought = f"what keel_group_{way} has brought, "
+        for check in ("hash", "all"):
+            out, err, events = job("--replicas", "2", "--check", check, "--inject", rule, way=way, code=1)
+            assert len(flips(events)) == 1 and brought in err, (way, events, err)
+            assert "differs between set 0 and set 1\n" in err, (way, err)
+            out, err, events = job("--replicas", "3", "--check", check, "--inject", rule, way=way)
+            assert len(flips(events)) == 1 and out == "0 wrong words\n", (way, check, out, err)
+            assert err.count(brought) == hit and err.count("set 1 has got the bytes of the others\n") == hit, err
+        out, err, events = job("--replicas", "2", "--check", "none", "--inject", rule, way=way)
+        assert len(flips(events)) == 1 and brought not in err, (way, out, err)
+        out, err, events = job("--replicas", "2", "--inject", rule, way=way, code=1)  # what follows differs
+        assert len(flips(events)) == 1 and brought not in err, (way, events, err)
+        assert "keel_put to rank" in err and "differs between set 0 and set 1\n" in err, (way, err)
+
+
 def test_rules_that_hit_nothing_are_told_of():
-    """All that is sent is a contribution to a collective, which no rule hits in flight."""
+    """All that is put is nothing."""
     for replicas in ([], ["--replicas", "2"]):
-        _, err, events = job(*replicas, "--inject", "where=flight,step=9,count=1,rank=1", way="none")
+        _, err, events = job(*replicas, "--inject", "where=flight,step=8,count=1,rank=1", way="empty")
         assert not flips(events) and err == (
-            "keel: --inject rate=1,where=flight,step=9..9,seed=1,rank=1,count=1: rank 1 was at step 9 when it ended, "
+            "keel: --inject rate=1,where=flight,step=8..8,seed=1,rank=1,count=1: rank 1 was at step 9 when it ended, "
             "and none of its operations at these steps had bits that could be hit there\n"), err
 
 

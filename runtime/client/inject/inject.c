@@ -24,6 +24,7 @@ static struct {
     int set, rank;       /* of this process, as the program counts */
     struct flip *flying; /* whose bit is to be wrong in what the operation under way sends; NULL: none */
     uint64_t flying_bit;
+    const struct inject_operation *under_way; /* that operation, as the program has called it */
     bool ended;
     pid_t pid;
     pthread_mutex_t lock; /* of all of these */
@@ -77,24 +78,24 @@ static void flip_sent(struct flip *f, const struct inject_operation *o)
         f->flips--; /* constants: another operation gets it */
 }
 
-/* Of bytes that go to a rank; others are counted only. Which message takes it is the library's. */
+/* Which message takes it is the library's. */
 static void flip_flying(struct flip *f, const struct inject_operation *o)
 {
-    bool flies = o->target >= 0 && !rules.flying;
     struct flying *next = &process_client.flying;
-    if (!flip_hits(f, step_now(), flies ? 8 * (uint64_t)o->bytes.len : 0, &next->bit))
+    if (!flip_hits(f, step_now(), !rules.flying ? 8 * (uint64_t)o->bytes.len : 0, &next->bit))
         return;
     next->len = o->bytes.len;
     next->shaped = o->bytes.shape || o->bytes.pieces;
     rules.flying = f;
     rules.flying_bit = next->bit;
+    rules.under_way = o;
 }
 
 /* No message took it, as the bytes were stored by the rank itself: they are wrong where they are now. */
 static bool flip_near(const struct inject_operation *o)
 {
-    int native = replica_native(&process_client.replicas, o->target, rules.set);
-    struct near *n = o->segment ? &o->segment->near[native] : NULL;
+    struct near *n =
+        o->segment ? &o->segment->near[replica_native(&process_client.replicas, o->target, rules.set)] : NULL;
     if (!n || !(near_valid(n, &n->put_tag) || near_valid(n, &n->add_tag)))
         return false;
     __atomic_fetch_xor(near_base(n) + inject_offset(o, rules.flying_bit / 8), (uint8_t)(1U << rules.flying_bit % 8),
@@ -138,6 +139,16 @@ void inject_before(const struct inject_operation *o)
     rules.flying = NULL;
     for (int i = 0; i < rules.flips; i++)
         flip_of[rules.flip[i].rule.where](&rules.flip[i], o);
+    pthread_mutex_unlock(&rules.lock);
+}
+
+/* Told at once: if replicas differ in what comes of it this process may not come back. */
+void inject_has_flown(void)
+{
+    pthread_mutex_lock(&rules.lock);
+    if (rules.flying)
+        tell_flip(rules.flying, rules.under_way, NULL, 0, rules.flying_bit);
+    rules.flying = NULL;
     pthread_mutex_unlock(&rules.lock);
 }
 

@@ -3,6 +3,7 @@
  *
  *   inject.c    the rules of this process, and what an operation gets by them
  *   wrap.c      which calls are operations, and which bytes they send
+ *   flight.c    contributions to collectives that are to be wrong on their way
  *   op/flying.h   a wrong bit that is to be in what an operation sends, not in the program's memory
  *
  * An operation is a call that sends bytes: put, accumulate, put with signal, message, contribution to a collective. All
@@ -37,11 +38,14 @@ struct inject_operation {
 
 extern const struct api_calls *inject_below;
 
-/* In keel_init. Does nothing without rules. */
+/* In keel_init, before and after replicas put in their wrapper. They do nothing without rules. */
+void inject_below_replicas(void);
 void inject_begin(void);
 /* The operation is about to be made; it was made, and has begun if it is one that only begins. */
 void inject_before(const struct inject_operation *o);
 void inject_after(const struct inject_operation *o, keel_status status);
+/* The bit is in what the operation under way contributes. */
+void inject_has_flown(void);
 /* No more operations: rules that found none are told of. Once. */
 void inject_end(void);
 /* Where the byte of that number is, of which there are more; and where it goes, in the target's part. */

@@ -122,6 +122,8 @@ static keel_status begin(int keel_fd)
     if (process_client.ready)
         needs_begin();
     if (process_client.ready)
+        inject_below_replicas();
+    if (process_client.ready)
         status = replica_begin(&process_client);
     if (process_client.ready)
         inject_begin();
