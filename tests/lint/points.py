@@ -14,8 +14,6 @@ BEYOND = {
     "join.placed": "processes are joined to the job by the simulation itself",
     "join.reporting": "processes are joined to the job by the simulation itself",
     "rank.move_called": "programs of the simulation do not choose where they move",
-    "replica.lock_drawn": "replicas of the simulation have no mutexes",
-    "replica.task_drawn": "replicas of the simulation draw no tasks",
     "save.finishing": "programs of the simulation save nothing",
     "save.loaded": "programs of the simulation save nothing",
     "save.loading": "programs of the simulation save nothing",

@@ -7,7 +7,6 @@
 #include <time.h>
 
 #include "collectives/group.h"
-#include "runtime/client/api/living.h"
 #include "runtime/client/api/public_coll.h"
 #include "runtime/client/api/public_int.h"
 #include "runtime/client/group/coll.h"
@@ -199,33 +198,11 @@ keel_status public_wrong(void)
     return KEEL_ERR_ARG;
 }
 
-/* Programs of the simulation reduce nothing, and have no mutexes and no tasks beside these calls. */
+/* Programs of the simulation reduce nothing. */
 bool public_coll_combine(struct engine_call *call, const keel_combine *how, size_t n)
 {
     (void)call, (void)how, (void)n;
     return false;
-}
-
-void *living_take(enum living_kind kind)
-{
-    (void)kind;
-    return NULL;
-}
-
-void living_set(void *number, void *object)
-{
-    (void)number, (void)object;
-}
-
-void *living_find(const void *number, enum living_kind kind)
-{
-    (void)number, (void)kind;
-    return NULL;
-}
-
-void living_give_back(void *number)
-{
-    (void)number;
 }
 
 void channel_event(const char *name, int64_t number, const char *text)

@@ -237,12 +237,56 @@ static void get(struct replica_program *q, int segment, int target)
                    q->rank, q->set, target, segment);
 }
 
+/* ---- mutexes and tasks, which are the wrapper's ---- */
+
+/* Nobody else of the set has it. What is found there is the same in each set. */
+static void add_by_turns(struct replica_program *q)
+{
+    bool *locked = &q->all->locked[q->set];
+    size_t at = replica_word_at(q->all, REPLICA_LOCKED);
+    int64_t is = 0;
+    wait_for_all(q);
+    begin_ordered(q, "keel_mutex_lock");
+    if (q->p.over || !ended(q, q->calls->mutex_lock(q->mutexes, 0, 0, NULL)))
+        return;
+    if (*locked)
+        world_fail(q->p.w, "rank %d of set %d has the mutex that another one has", q->rank, q->set);
+    *locked = true;
+    program_begin(&q->p, "a get under the mutex");
+    if (!ended(q, q->calls->get(q->seg[0], 0, at, &is, sizeof is)))
+        return;
+    replicas_found(q->p.w, q, is++);
+    program_begin(&q->p, "a put under the mutex");
+    if (!ended(q, q->calls->put(q->seg[0], 0, at, &is, sizeof is)))
+        return;
+    q->locks++;
+    *locked = false;
+    begin_ordered(q, "keel_mutex_unlock");
+    (void)ended(q, q->calls->mutex_unlock(q->mutexes, 0, 0));
+}
+
+static void run_task(struct replica_program *q)
+{
+    int64_t task = -1, by = 1 + (int64_t)below(q, 1000), scale = 1;
+    begin_ordered(q, "keel_task_next");
+    if (!ended(q, q->calls->task_next(q->pool, &task)))
+        return;
+    replicas_found(q->p.w, q, task);
+    q->all->drawn[q->set]++;
+    begin_ordered(q, "an accumulate of a task");
+    if (!ended(q, q->calls->acc(q->seg[0], 0, replica_word_at(q->all, REPLICA_NUMBER), KEEL_INT64, &scale, &by, 1)))
+        return;
+    q->added[0][0] += by;
+    begin_ordered(q, "keel_task_commit");
+    (void)ended(q, q->calls->task_commit(q->pool, task));
+}
+
 /* ---- stages ---- */
 
 static void act(struct replica_program *q)
 {
     int segment = (int)below(q, (uint64_t)q->all->segments), target = (int)below(q, (uint64_t)q->all->map.ranks);
-    unsigned kind = (unsigned)below(q, 16);
+    unsigned kind = (unsigned)below(q, q->p.w->setup.checked ? 18 : 16);
     q->steps++;
     if (kind < 6)
         atomic(q, segment, target);
@@ -258,8 +302,12 @@ static void act(struct replica_program *q)
         put(q, segment, target, false);
     else if (kind < 14)
         get(q, segment, target);
-    else
+    else if (kind < 16)
         wait_for_all(q);
+    else if (kind < 17)
+        add_by_turns(q);
+    else
+        run_task(q);
     if (!q->p.over && sched_chance(&q->p.w->sched, 0.2))
         process_spend(q->p.process, sched_below(&q->p.w->sched, 100 * US));
 }
@@ -337,7 +385,12 @@ static bool begin(struct replica_program *q)
         good = ended(q, q->calls->group_create(natives, q->all->map.ranks, 0, &q->group));
     for (int i = 0; i < q->all->segments && good; i++)
         good = allocate(q, i);
-    return good;
+    if (!q->p.w->setup.checked || !good)
+        return good;
+    program_begin(&q->p, "keel_mutexes_create");
+    good = ended(q, q->calls->mutexes_create(1, &q->mutexes));
+    program_begin(&q->p, "keel_taskpool_create");
+    return good && ended(q, q->calls->taskpool_create(REPLICA_STEPS, &q->pool));
 }
 
 void replicas_run(struct runner *r)

@@ -16,6 +16,7 @@ enum {
     REPLICA_BELL,                   /* one that all signal to, */
     REPLICA_CHAIN,                  /* one that the rank before signals to, */
     REPLICA_NUMBER,                 /* one that whole numbers are accumulated to, */
+    REPLICA_LOCKED,                 /* one that who has the mutex adds one to, by a get and a put, */
     REPLICA_DOUBLES,                /* and doubles */
     REPLICA_STEPS = 4096,
 };
@@ -38,7 +39,9 @@ struct replicas {
     int segments;
     struct replica_found *found[RANKS_MAX]; /* [REPLICA_STEPS] by rank of the program */
     struct history history[REPLICAS_MAX][REPLICA_SEGMENTS][RANKS_MAX][REPLICA_WORDS];
-    uint64_t orders; /* entries that were compared */
+    bool locked[REPLICAS_MAX];   /* a rank of the set has its mutex */
+    int64_t drawn[REPLICAS_MAX]; /* tasks of its pool */
+    uint64_t orders;             /* entries that were compared */
     /* the bit that flips: in that set, at that put of that rank; it has flipped; somebody has said that sets differ */
     int flip_set, flip_rank, flip_put;
     bool flipped, told;
@@ -58,6 +61,9 @@ struct replica_program {
     int rank, set, steps, puts;
     int64_t chained; /* stages in which it has signalled to the next rank */
     keel_group *group;
+    keel_mutexes *mutexes; /* where the program has a wrapper: one of each rank */
+    keel_taskpool *pool;   /* of more tasks than are drawn */
+    int64_t locks;         /* of the mutex of rank 0, so far */
     keel_segment *seg[REPLICA_SEGMENTS];
     struct replica_out out[REPLICA_OUT];
     int outs;

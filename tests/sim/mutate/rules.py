@@ -123,6 +123,14 @@ RULES = [
     rule("order", "sets run away from each other", AGENT + "order.c",
          "o->executed + ORDER_AHEAD);\n    if (acked",
          "UINT64_MAX);\n    if (acked"),
+    rule("checks", "who has drawn a number has the mutex at once", CLIENT + "replica/wrap_turn.c",
+         "    while (status == KEEL_OK && got < value) {",
+         "    while (false && got < value) {"),
+    rule("checks", "each set draws tasks for itself", CLIENT + "replica/wrap_turn.c",
+         "        status = replica_add(p->segment, p->home, drawn_at(p->round), 1, &drawn);",
+         "        status = look(p->segment, p->home, drawn_at(p->round), &drawn) == KEEL_OK\n"
+         "                     ? replica.below->signal(p->segment, replica_native_of(p->home), drawn_at(p->round), 1)\n"
+         "                     : KEEL_ERR_STATE;"),
     rule("checks", "the majority's bytes are not written", CLIENT + "replica/mismatch.c",
          "        keel_status put = replica.below->put(s, replica_native_of(op->target), op->place + at, piece, len);",
          "        keel_status put = s ? KEEL_OK : KEEL_ERR_ARG;"),
