@@ -17,8 +17,7 @@ static void rank_died(const struct view *v, struct view_rank *k, int signal)
     k->death = (struct view_death){.times = k->death.times + 1, .epoch = v->epoch, .node = k->node, .signal = signal};
 }
 
-/* Its next process: on that node. */
-static void rank_begins(const struct view *v, struct view_rank *k, int node)
+void view_rank_begins(const struct view *v, struct view_rank *k, int node)
 {
     k->node = node;
     k->incarnation++;
@@ -93,7 +92,7 @@ void view_ranks_lose_node(struct view *v, int node)
         if (k->left || to < 0)
             rank_leave(k, k->left ? RANK_DONE : RANK_DEAD);
         else
-            rank_begins(v, k, to);
+            view_rank_begins(v, k, to);
     }
     for (int i = 0; i < v->nodes; i++) {
         int now = v->home[i] == node ? plan_target(v, i, node) : v->home[i], of_ranks = node_of_ranks(v, i);
@@ -126,7 +125,7 @@ void view_rank_dead(struct view *v, const struct view_event *e)
         view_stop(v, signal_code(signal), "rank %d %s", (int)e->a, signal_did(signal, did, sizeof did));
     if (view_ranks_begin_again(v) && k->restarts < VIEW_MAX_RESTARTS) {
         k->restarts++;
-        rank_begins(v, k, k->node);
+        view_rank_begins(v, k, k->node);
     } else {
         rank_leave(k, RANK_DEAD);
         slot_follows(v, k->slot);
@@ -144,7 +143,7 @@ void view_rank_moved(struct view *v, const struct view_event *e)
     }
     bool may = e->c < (uint32_t)view_ids(v) && v->alive[e->c] && plan_allows(v, k->slot, (int)e->c);
     int from = k->node, to = may ? (int)e->c : from;
-    rank_begins(v, k, to);
+    view_rank_begins(v, k, to);
     if (to == from)
         return;
     k->moved = (struct view_moved){k->moved.times + 1, v->epoch, from, view_moved_order(e->d)};

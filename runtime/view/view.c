@@ -159,6 +159,12 @@ static void apply_one(struct view *v, const struct view_event *e)
     case VIEW_SUSPECT:
         copyset_suspected(v, e);
         break;
+    case VIEW_SET_BEGINS:
+        set_begins(v, e);
+        break;
+    case VIEW_SET_JOINS:
+        set_joins(v, e);
+        break;
     case VIEW_DECLINED:
         copysets_declined(v, e);
         break;
@@ -224,6 +230,7 @@ void view_apply(struct view *v, uint64_t epoch, const struct view_event *events,
     }
     policy_even(v);
     sets_look(v);
+    sets_look_at_coming(v);
     view_end_if_needed(v);
     view_end_if_finished(v);
 }

@@ -140,6 +140,11 @@ struct view {
     struct plan_birth *births;              /* [ids] and that are born */
     const struct replica_map *replicas;     /* NULL: the program runs once */
     struct replica_loss loss[REPLICAS_MAX]; /* of each set (sets.c) */
+    struct view_renewal {
+        bool coming;         /* it is retired, and has begun anew */
+        uint32_t attempt;    /* how often it has begun anew */
+        int in_vain;         /* since it was whole */
+    } renewal[REPLICAS_MAX]; /* of each set (renew.c) */
     /* the end */
     bool
         needs_all; /* the program is one whose processes cannot be started again, and it ends by the first that dies, */
@@ -168,6 +173,8 @@ enum view_event_type {
     VIEW_REBALANCE = 26,  /* should slots that live stand elsewhere? a 1 + the node that wants to hear, 0: none; b
                              seconds in which it is to pay, 0: the horizon; d which of its questions */
     VIEW_SUSPECT = 27,    /* a copyset, d its generation: one of its copies may have changed by itself */
+    VIEW_SET_BEGINS = 28, /* a set, b its attempts so far: its ranks are to begin anew (renew.c) */
+    VIEW_SET_JOINS = 29,  /* a set, b attempt: each of its processes has what the whole sets have */
 };
 
 /* a of VIEW_FIGURE. What it says holds until the next one of its kind; of a slot only what is of that slot. One that
@@ -223,6 +230,9 @@ void view_replicate(struct view *v, const struct replica_map *map);
 bool view_set_is_whole(const struct view *v, int set);
 /* Bit s: set s is not whole, and what is left of it ends. */
 unsigned view_sets_retired(const struct view *v);
+/* Has it begun anew, and is not whole yet? Its attempts so far, with this one. */
+bool view_set_is_coming(const struct view *v, int set);
+uint32_t view_set_attempt(const struct view *v, int set);
 /* Ids for nodes: all that may ever be. */
 static inline int view_ids(const struct view *v)
 {

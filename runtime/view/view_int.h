@@ -5,7 +5,8 @@
  *   end.c      the end of the job, and what it would take
  *   follow.c   copies go where their slots go, and what is too much goes
  *   plan.c     who takes over; plan_auto.c: what auto knows and is asked
- *   sets.c     sets of a program that runs several times */
+ *   sets.c     sets of a program that runs several times
+ *   renew.c    sets that begin anew */
 #ifndef KEEL_VIEW_VIEW_INT_H
 #define KEEL_VIEW_VIEW_INT_H
 
@@ -40,6 +41,8 @@ void copysets_declined(struct view *v, const struct view_event *e);
 
 /* ranks.c. Those that ran on a dead node have another one, or none. */
 void view_ranks_lose_node(struct view *v, int node);
+/* Its next process: on that node. */
+void view_rank_begins(const struct view *v, struct view_rank *k, int node);
 /* The events of one rank, by their names. Of a life that is another one's by now they change nothing. */
 void view_rank_dead(struct view *v, const struct view_event *e);
 void view_rank_moved(struct view *v, const struct view_event *e);
@@ -77,4 +80,10 @@ void sets_look(struct view *v);
 bool sets_are_finished(struct view *v, int *code, char *why, size_t size);
 /* Would it be without the node? */
 bool sets_end_with(const struct view *v, int node);
+
+/* renew.c. VIEW_SET_BEGINS, VIEW_SET_JOINS. */
+void set_begins(struct view *v, const struct view_event *e);
+void set_joins(struct view *v, const struct view_event *e);
+/* After the view's events: who that was coming has lost a rank? */
+void sets_look_at_coming(struct view *v);
 #endif

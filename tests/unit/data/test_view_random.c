@@ -33,7 +33,7 @@ static struct view_event random_event(const struct view *v, struct rng *rng)
     case 5:
         return (struct view_event){VIEW_RANK_LEFT, r, v->rank[r].incarnation, 0, 0};
     case 6:
-        return (struct view_event){99, r, 0, 0, 0};
+        return (struct view_event){(uint32_t[]){99, VIEW_SET_BEGINS, VIEW_SET_JOINS}[rng_below(rng, 3)], r, 0, 0, 0};
     default:
         return (struct view_event){VIEW_RESTORED, copyset, 0, 0, generation - (rng_below(rng, 4) == 0)};
     }

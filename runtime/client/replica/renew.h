@@ -1,0 +1,79 @@
+/* How a set that has begun anew gets what the whole sets have (docs/adr/0198). Pure; nothing calls it yet.
+ *
+ * A *guest* is a process of a coming set (view/renew.c), its *hosts* are the replicas of the same rank in whole sets.
+ *
+ *   guest    waits in keel_keep_restore, and has told its hosts so, with its attempt
+ *   host     in keel_keep_commit, when the version is made: the one that decides answers says which sets
+ *            wait, the others of the rank take its answer, and meet (answer.c, exchange.c); then all ranks of the set
+ *            say theirs. If one waits for all of them the hosts stand still, from here to the end
+ *            the lowest host that is there tells its guest where the version lies; when it dies the next one does
+ *   guest    reads all parts of its rank, and what it has kept, from that host's set into its own; again, from another
+ *            one, if that set ends meanwhile
+ *   guests   when all of a set have read the same version one of them asks for the view in which the set is whole
+ *   all      go on when their view says what became of that attempt: with the guest, or without it
+ *
+ * Nobody writes into a guest but itself, so nothing that was sent to it comes late.
+ *
+ *  threads   one at a time.   blocks   never. */
+#ifndef KEEL_CLIENT_REPLICA_RENEW_H
+#define KEEL_CLIENT_REPLICA_RENEW_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "runtime/base/replica.h"
+
+/* What the process's view says of a set. */
+struct renew_set {
+    bool whole, coming; /* neither: it is retired */
+    uint32_t attempt;
+};
+
+/* The attempts that wait, by set; 0: none. */
+struct renew_waits {
+    uint32_t attempt[REPLICAS_MAX];
+};
+
+/* ---- hosts ---- */
+
+/* For the host that decides: the sets that come and whose guest of this rank has said that it waits, waits[set] being
+ * the attempt that it said it of. It is an answer: the others of the rank take it. */
+struct renew_waits renew_answer(const struct renew_set *sets, int n, const uint32_t *waits);
+/* What a rank says to all of its set: of each set its attempt, and the complement of that. Each gets the greatest of
+ * each word. */
+void renew_words(const struct renew_waits *answer, uint64_t words[2 * REPLICAS_MAX]);
+/* The lowest set that waits for all ranks, -1: none; *attempt: which one. A set that one rank waits for in vain keeps
+ * no other one from coming. */
+int renew_agreed(const uint64_t greatest[2 * REPLICAS_MAX], uint32_t *attempt);
+/* Is this host, that of `set`, the one that tells the guest? Asked when all have agreed, and with each view. */
+bool renew_tells(const struct renew_set *sets, int n, int set);
+
+enum renew_fate {
+    RENEW_WAITS, /* stand still */
+    RENEW_JOINS, /* the set is whole: replicas compare with the guest from here on */
+    RENEW_GONE   /* the attempt is over, whether or not the set was whole meanwhile */
+};
+
+/* What became of that attempt, for its hosts and for its guests. */
+enum renew_fate renew_fate(const struct renew_set *set, uint32_t attempt);
+
+/* ---- guests ---- */
+
+struct renew_guest {
+    uint32_t attempt;
+    int from;                       /* whom it reads from, -1: nobody */
+    unsigned told;                  /* who else has told where it lies: bit set */
+    uint64_t version[REPLICAS_MAX]; /* what each has told */
+    uint64_t has;                   /* the version that it has read whole, 0: none */
+};
+
+void renew_guest_init(struct renew_guest *g, uint32_t attempt);
+/* The host in that set has told. True: it is to be read from now. */
+bool renew_guest_told(struct renew_guest *g, int set, uint32_t attempt, uint64_t version);
+/* All that was to be read is read, or some of it could not be. Returns the set that is to be read from now, -1: none;
+ * if it has all it says its version to the others. */
+int renew_guest_read(struct renew_guest *g, bool all);
+/* May the set be whole? Of the versions that all its guests have said, and of their complements, the greatest. */
+bool renew_may_join(uint64_t greatest, uint64_t greatest_complement);
+
+#endif
