@@ -11,13 +11,14 @@
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <unistd.h>
+#include <utime.h>
 
 static bool is_random(const char *path)
 {
     return strcmp(path, "/dev/urandom") == 0 || strcmp(path, "/dev/random") == 0;
 }
 
-static int open_seen(struct world_page *page, int at, const char *path, int flags, mode_t mode)
+int files_open(struct world_page *page, int at, const char *path, int flags, mode_t mode)
 {
     char seen_in[SHADOW_PATH];
     if (page && page->clocks && path && is_random(path))
@@ -53,13 +54,13 @@ static int open_seen(struct world_page *page, int at, const char *path, int flag
     WORLD_API int name(const char *path, int flags, ...)                                                               \
     {                                                                                                                  \
         MODE_ARGUMENT(flags)                                                                                           \
-        return open_seen(FILES_FOR_CALLER(), AT_FDCWD, path, flags, mode);                                             \
+        return files_open(FILES_FOR_CALLER(), AT_FDCWD, path, flags, mode);                                            \
     }
 #define OPENAT(name)                                                                                                   \
     WORLD_API int name(int at, const char *path, int flags, ...)                                                       \
     {                                                                                                                  \
         MODE_ARGUMENT(flags)                                                                                           \
-        return open_seen(FILES_FOR_CALLER(), at, path, flags, mode);                                                   \
+        return files_open(FILES_FOR_CALLER(), at, path, flags, mode);                                                  \
     }
 OPEN(open)
 OPEN(open64)
@@ -74,28 +75,28 @@ WORLD_API int __openat64_2(int at, const char *path, int flags); // NOLINT(bugpr
 
 int __open_2(const char *path, int flags)
 {
-    return open_seen(FILES_FOR_CALLER(), AT_FDCWD, path, flags, 0);
+    return files_open(FILES_FOR_CALLER(), AT_FDCWD, path, flags, 0);
 }
 int __open64_2(const char *path, int flags)
 {
-    return open_seen(FILES_FOR_CALLER(), AT_FDCWD, path, flags, 0);
+    return files_open(FILES_FOR_CALLER(), AT_FDCWD, path, flags, 0);
 }
 int __openat_2(int at, const char *path, int flags)
 {
-    return open_seen(FILES_FOR_CALLER(), at, path, flags, 0);
+    return files_open(FILES_FOR_CALLER(), at, path, flags, 0);
 }
 int __openat64_2(int at, const char *path, int flags)
 {
-    return open_seen(FILES_FOR_CALLER(), at, path, flags, 0);
+    return files_open(FILES_FOR_CALLER(), at, path, flags, 0);
 }
 
 WORLD_API int creat(const char *path, mode_t mode)
 {
-    return open_seen(FILES_FOR_CALLER(), AT_FDCWD, path, O_WRONLY | O_CREAT | O_TRUNC, mode);
+    return files_open(FILES_FOR_CALLER(), AT_FDCWD, path, O_WRONLY | O_CREAT | O_TRUNC, mode);
 }
 WORLD_API int creat64(const char *path, mode_t mode)
 {
-    return open_seen(FILES_FOR_CALLER(), AT_FDCWD, path, O_WRONLY | O_CREAT | O_TRUNC, mode);
+    return files_open(FILES_FOR_CALLER(), AT_FDCWD, path, O_WRONLY | O_CREAT | O_TRUNC, mode);
 }
 
 /* ---- streams ---- */
@@ -153,48 +154,6 @@ FOPEN(fopen64)
 FREOPEN(freopen)
 FREOPEN(freopen64)
 
-/* ---- temporary files ---- */
-
-static int make_temporary(struct world_page *page, char *name, int suffix, int flags)
-{
-    static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789";
-    enum { LETTERS = 6, TRIES = 100 };
-    size_t len = strlen(name);
-    char *at = name + len - (size_t)suffix - LETTERS;
-    if (len < (size_t)suffix + LETTERS || strncmp(at, "XXXXXX", LETTERS) != 0) {
-        errno = EINVAL;
-        return -1;
-    }
-    for (int i = 0; i < TRIES; i++) {
-        uint8_t random[LETTERS];
-        world_random(page, random, sizeof random);
-        for (int k = 0; k < LETTERS; k++)
-            at[k] = letters[random[k] % (sizeof letters - 1)];
-        int fd = open_seen(page, AT_FDCWD, name, O_RDWR | O_CREAT | O_EXCL | flags, 0600);
-        if (fd >= 0 || errno != EEXIST)
-            return fd;
-    }
-    return -1;
-}
-
-static struct world_page *temporary(struct world_page *page, const char *name)
-{
-    return page && page->files && page->clocks && !shadow_is_system(name) ? page : NULL;
-}
-
-#define MKSTEMP(name, parameters, suffix, flags, ...)                                                                  \
-    WORLD_API int name parameters                                                                                      \
-    {                                                                                                                  \
-        struct world_page *page = temporary(FILES_FOR_CALLER(), template);                                             \
-        return page ? make_temporary(page, template, suffix, flags) : NEXT(name)(__VA_ARGS__);                         \
-    }
-MKSTEMP(mkstemp, (char *template), 0, 0, template)
-MKSTEMP(mkstemp64, (char *template), 0, 0, template)
-MKSTEMP(mkostemp, (char *template, int flags), 0, flags, template, flags)
-MKSTEMP(mkostemp64, (char *template, int flags), 0, flags, template, flags)
-MKSTEMP(mkstemps, (char *template, int suffix), suffix, 0, template, suffix)
-MKSTEMP(mkstemps64, (char *template, int suffix), suffix, 0, template, suffix)
-
 /* ---- names ---- */
 
 static int unlink_seen(struct world_page *page, int at, const char *path)
@@ -249,7 +208,7 @@ WORLD_API int renameat2(int at, const char *from, int to_at, const char *to, uns
                                                : rename_seen(page, at, from, to_at, to);
 }
 
-static int mkdir_seen(struct world_page *page, int at, const char *path, mode_t mode)
+int files_mkdir(struct world_page *page, int at, const char *path, mode_t mode)
 {
     bool plain = !page || !page->files || shadow_is_system(path) || strlen(path) > SHADOW_PATH / 2;
     return plain ? (int)NEXT(syscall)(SYS_mkdirat, at, path, mode) : view_mkdir(page, at, path, mode);
@@ -257,12 +216,12 @@ static int mkdir_seen(struct world_page *page, int at, const char *path, mode_t 
 
 WORLD_API int mkdir(const char *path, mode_t mode)
 {
-    return mkdir_seen(FILES_FOR_CALLER(), AT_FDCWD, path, mode);
+    return files_mkdir(FILES_FOR_CALLER(), AT_FDCWD, path, mode);
 }
 
 WORLD_API int mkdirat(int at, const char *path, mode_t mode)
 {
-    return mkdir_seen(FILES_FOR_CALLER(), at, path, mode);
+    return files_mkdir(FILES_FOR_CALLER(), at, path, mode);
 }
 
 /* ---- what is asked of a file, and of its owner ---- */
@@ -324,5 +283,9 @@ WORLD_API int truncate64(const char *path, off64_t len)
 CHANGE(chmod, (const char *path, mode_t mode), AT_FDCWD, seen, mode)
 CHANGE(fchmodat, (int at, const char *path, mode_t mode, int flags), at, at, seen, mode, flags)
 CHANGE(chown, (const char *path, uid_t user, gid_t group), AT_FDCWD, seen, user, group)
+CHANGE(lchown, (const char *path, uid_t user, gid_t group), AT_FDCWD, seen, user, group)
+CHANGE(fchownat, (int at, const char *path, uid_t user, gid_t group, int flags), at, at, seen, user, group, flags)
+CHANGE(utime, (const char *path, const struct utimbuf *times), AT_FDCWD, seen, times)
+CHANGE(lutimes, (const char *path, const struct timeval times[2]), AT_FDCWD, seen, times)
 CHANGE(utimes, (const char *path, const struct timeval times[2]), AT_FDCWD, seen, times)
 CHANGE(utimensat, (int at, const char *path, const struct timespec times[2], int flags), at, at, seen, times, flags)

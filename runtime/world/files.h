@@ -23,6 +23,11 @@ void file_unlock(int lock);
 /* The agent is to know of it. False: there is no room. */
 bool file_list(struct world_page *page, int at, const char *path);
 
+/* ---- files.c ---- */
+
+int files_open(struct world_page *page, int at, const char *path, int flags, mode_t mode);
+int files_mkdir(struct world_page *page, int at, const char *path, mode_t mode);
+
 /* ---- view.c: what a set has in place of a file ---- */
 
 /* The page, where that path is one of those that are looked after; else NULL. */

@@ -6,16 +6,21 @@
 #include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/utsname.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#include <utime.h>
 
 #include <keel/keel.h>
 
@@ -158,6 +163,77 @@ static void files(const char *folder, const char *deadly)
     need(mkdir(folder_of, 0755) != 0 && errno == EEXIST, "mkdir twice");
 }
 
+/* Ways to a file that are no write by its path. */
+static void ways(const char *folder)
+{
+    const char *path = in(folder, "ways");
+    int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0644), other = dup(fd);
+    need(fd >= 0 && other >= 0 && write(other, "0123456789", 10) == 10 && close(other) == 0, "a descriptor twice");
+    need(truncate(path, 8) == 0 && lseek(fd, 0, SEEK_END) == 8, "truncate");
+    char *mapped = mmap(NULL, 8, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    need(mapped != MAP_FAILED, "mmap");
+    memcpy(mapped, "abc", 3);
+    need(munmap(mapped, 8) == 0, "munmap");
+    int from = open(path, O_RDONLY);
+    off_t at = 0;
+    need(sendfile(fd, from, &at, 4) == 4 && lseek(fd, 0, SEEK_CUR) == 12, "sendfile");
+    off64_t in_at = 0;
+    need(copy_file_range(from, &in_at, fd, NULL, 2, 0) == 2, "copy_file_range");
+    close(from);
+    close(fd);
+    int at_folder = open(folder, O_RDONLY | O_DIRECTORY);
+    char name[64], spare[64], moved[64];
+    snprintf(name, sizeof name, "ways.%d", rank);
+    snprintf(spare, sizeof spare, "spare.%d", rank);
+    snprintf(moved, sizeof moved, "moved.%d", rank);
+    fd = openat(at_folder, spare, O_WRONLY | O_CREAT, 0644);
+    need(fd >= 0 && write(fd, "x", 1) == 1 && close(fd) == 0, "openat");
+    need(renameat(at_folder, spare, at_folder, moved) == 0 && unlinkat(at_folder, moved, 0) == 0, "renameat");
+    fd = openat(at_folder, ".", O_TMPFILE | O_RDWR, 0600);
+    need(fd >= 0 && write(fd, "x", 1) == 1 && close(fd) == 0, "a file without a name");
+    struct utimbuf times = {12345, 12345};
+    struct stat s;
+    need(utime(path, &times) == 0 && stat(path, &s) == 0 && s.st_mtime == 12345, "utime");
+    need(fstatat(at_folder, name, &s, 0) == 0 && s.st_size == 14, "fstatat");
+    close(at_folder);
+}
+
+/* Names that the C library makes. */
+static void temporaries(const char *folder)
+{
+    char name[640], file[700];
+    snprintf(name, sizeof name, "%s/t%d-XXXXXX", folder, rank);
+    need(mkdtemp(name) != NULL, "mkdtemp");
+    send_it("the name of a folder", name + strlen(name) - 6, 6);
+    snprintf(file, sizeof file, "%s/x", name);
+    int fd = open(file, O_WRONLY | O_CREAT, 0644);
+    need(fd >= 0 && write(fd, "x", 1) == 1 && close(fd) == 0, "a file in it");
+}
+
+/* Processes that the rank starts write as it does. */
+static void children(const char *folder)
+{
+    char command[700], text[16] = "";
+    snprintf(command, sizeof command, "echo child >>'%s'; cat '%s'; exit 3", in(folder, "child"), in(folder, "child"));
+    FILE *from = popen(command, "r");
+    need(from && fgets(text, sizeof text, from) && strcmp(text, "child\n") == 0, "what a child says");
+    int status = pclose(from);
+    need(WIFEXITED(status) && WEXITSTATUS(status) == 3, "how a child ends");
+    snprintf(command, sizeof command, "echo again >>'%s'", in(folder, "child"));
+    need(system(command) == 0, "system");
+    char *args[] = {"sh", "-c", command, NULL};
+    pid_t child;
+    need(posix_spawnp(&child, "sh", NULL, NULL, args, environ) == 0 && waitpid(child, &status, 0) == child,
+         "posix_spawn");
+    need(status == 0, "how it ends");
+    child = fork();
+    if (child == 0) {
+        int fd = open(in(folder, "child"), O_WRONLY | O_APPEND);
+        _exit(fd >= 0 && write(fd, "forked\n", 7) == 7 ? 0 : 1);
+    }
+    need(waitpid(child, &status, 0) == child && status == 0, "a fork");
+}
+
 int main(int argc, char **argv)
 {
     const char *folder = argc > 1 ? argv[1] : NULL, *end = argc > 2 ? argv[2] : "";
@@ -171,8 +247,12 @@ int main(int argc, char **argv)
         _exit(0);
     sleeps();
     names();
-    if (folder && *folder)
+    if (folder && *folder) {
         files(folder, getenv("KEEL_TEST_DIE"));
+        ways(folder);
+        temporaries(folder);
+        children(folder);
+    }
     need(keel_finalize() == KEEL_OK, "the end");
     return 0;
 }

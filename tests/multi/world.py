@@ -1,11 +1,13 @@
 """One world for all replicas of a rank: clocks, random bytes, names and files, whatever dies."""
 import os
 import re
+import shutil
+import subprocess
 import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../lib"))
-from keeltest import main, run
+from keeltest import Skip, main, run
 
 PROGRAM = os.environ.get("KEEL_WORLD", "")
 FAR = ["--silence", "600s", "--stopped", "never"]
@@ -24,9 +26,17 @@ def prepare(folder, ranks):
 
 def found(folder, ranks):
     """All is as after one run of the program, and nothing is beside it."""
-    names = sorted(f"{name}.{r}" for name in ("both", "log", "renamed", "folder") for r in range(ranks))
-    assert sorted(os.listdir(folder)) == names, os.listdir(folder)
+    names = sorted(f"{name}.{r}" for name in ("both", "log", "renamed", "folder", "ways", "child")
+                   for r in range(ranks))
+    made = [name for name in os.listdir(folder) if re.fullmatch(r"t[0-9]+-\w{6}", name)]
+    assert sorted(os.listdir(folder)) == sorted(names + made) and len(made) == ranks, os.listdir(folder)
+    for name in made:
+        assert os.listdir(f"{folder}/{name}") == ["x"], os.listdir(f"{folder}/{name}")
     for r in range(ranks):
+        with open(f"{folder}/ways.{r}", encoding="ascii") as f:
+            assert f.read() == "abc34567abc3ab"
+        with open(f"{folder}/child.{r}", encoding="ascii") as f:
+            assert f.read() == "child\nagain\nagain\nforked\n"
         with open(f"{folder}/both.{r}", encoding="ascii") as f:
             assert f.read() == "new content\n"
         with open(f"{folder}/log.{r}", encoding="ascii") as f:
@@ -60,7 +70,7 @@ def test_end_without_exit_is_compared():
     assert code == 1 and "keel_finalize" in err and "no set is left" in err, (code, out, err)
 
 
-SCRIPT = """import os, random, socket, subprocess, tempfile, threading, time
+SCRIPT = """import ctypes, os, random, socket, subprocess, tempfile, threading, time
 begin = time.monotonic()
 print(random.random(), time.time(), os.getpid(), os.getppid(), socket.gethostname(), os.urandom(8).hex(), hash("a"))
 time.sleep(0.1)
@@ -70,6 +80,10 @@ with tempfile.NamedTemporaryFile("w", dir=".", delete=False) as f:
     print(f.name, file=f)
 print(os.path.basename(f.name), open(f.name).read(), sorted(os.listdir(".")))
 os.remove(f.name)
+for name in "mktemp", "tempnam", "tmpnam":
+    call = getattr(ctypes.CDLL(None), name)
+    call.restype = ctypes.c_char_p
+    print(call(*{"mktemp": [ctypes.create_string_buffer(b"./xXXXXXX")], "tempnam": [b".", b"n"]}.get(name, [None])))
 print(subprocess.run(["date", "+%s.%N"], capture_output=True).stdout)
 os.kill(os.getpid(), 0)"""
 
@@ -87,6 +101,63 @@ def test_programs_that_know_nothing_of_keel():
             with open(folder + "/y", encoding="ascii") as f:
                 assert f.read() == "a\nb\n"
             assert os.listdir(folder) == ["y"], os.listdir(folder)
+
+
+FORTRAN = """program files
+  integer :: i, n, u
+  character(len=20) :: text
+  logical :: there
+  open(newunit=u, file='made', status='new', action='readwrite')
+  write(u, '(a,i0)') ('line ', i, i = 1, 3)
+  rewind(u)
+  read(u, '(a)') text
+  if (text /= 'line 1') stop 1
+  close(u)
+  open(newunit=u, file='made', status='old', position='append')
+  write(u, '(a)') 'more'
+  close(u)
+  open(newunit=u, file='made', status='new', iostat=n)
+  if (n == 0) stop 2
+  open(newunit=u, file='direct', access='direct', recl=8, form='unformatted')
+  write(u, rec=3) 1.5d0
+  write(u, rec=1) 2.5d0
+  close(u)
+  open(newunit=u, file='old', status='replace')
+  write(u, '(a)') 'new'
+  close(u)
+  open(newunit=u, status='scratch')
+  write(u, '(a)') 'x'
+  close(u)
+  open(newunit=u, file='away', status='old')
+  close(u, status='delete')
+  inquire(file='away', exist=there)
+  if (there) stop 3
+  inquire(file='made', exist=there, size=n)
+  if (.not. there .or. n /= 26) stop 4
+end program
+"""
+
+
+def test_files_of_fortran():
+    if not shutil.which("gfortran"):
+        raise Skip("no gfortran")
+    with tempfile.TemporaryDirectory() as place:
+        source, program = f"{place}/files.f90", f"{place}/files"
+        with open(source, "w", encoding="ascii") as f:
+            f.write(FORTRAN)
+        subprocess.run(["gfortran", "-o", program, source], check=True)
+        for replicas in 2, 3:
+            folder = f"{place}/{replicas}"
+            os.mkdir(folder)
+            for name in "old", "away":
+                with open(f"{folder}/{name}", "w", encoding="ascii") as f:
+                    f.write("something long\n")
+            code, out, err = job(replicas, "sh", "-c", f"cd {folder} && exec {program}")
+            assert (code, out, err) == (0, "", ""), (code, out, err)
+            assert sorted(os.listdir(folder)) == ["direct", "made", "old"], os.listdir(folder)
+            with open(f"{folder}/made", encoding="ascii") as made, open(f"{folder}/old", encoding="ascii") as old:
+                assert made.read() == "line 1\nline 2\nline 3\nmore\n" and old.read() == "new\n"
+            assert os.path.getsize(f"{folder}/direct") == 24
 
 
 def test_all_have_their_own_if_asked():
