@@ -160,8 +160,8 @@ static void say(enum replica_call call, size_t wrong, keel_status *status)
 {
     const struct sum_said mine = {replica.exchanges, replica.ops.now, (uint64_t)call, wrong, replica_comes_complete()};
     for (int s = 0; s < replica.sets; s++)
-        if (s != replica.set && !replica.gone[s])
-            (void)replica_send(s, REPLICA_SUM, &mine, sizeof mine, status);
+        if (s != replica.set && !replica.gone[s] && replica_send(s, REPLICA_SUM, &mine, sizeof mine, status))
+            FAULT_POINT("replica.saying");
 }
 
 /* Of who waits: has it only not come as far? What is too long ago to be known is taken for that. */
@@ -212,6 +212,51 @@ static void hear_all(struct heard *h, keel_status *status)
             hear_from(s, h, status);
 }
 
+/* Whose sums a replica has. */
+struct there_said {
+    uint64_t exchange;
+    uint64_t sets; /* a bit each */
+};
+
+static bool said_of(int set, const bool *there, struct there_said *said, keel_status *status)
+{
+    uint64_t mine = 0;
+    for (int s = 0; s < replica.sets; s++)
+        mine |= (uint64_t)there[s] << s;
+    do {
+        if (!replica_hear(set, REPLICA_THERE, said, sizeof *said, status))
+            return false;
+    } while (said->exchange < replica.exchanges && (mine & ~said->sets) == 0);
+    return true;
+}
+
+/* Who dies while it says its sum may have told one of the others only. Where these three differ all must know it, as
+ * they wait for each other to mend it, or one would vote with who does that. So who compares without somebody for the
+ * first time says so; and those that have three sums that differ say that, too, and leave out whose sum another one has
+ * not got. The dead do not come back, so it counts at each exchange from then on. */
+static keel_status agree_who_is_there(bool differ, bool *there)
+{
+    static bool without[REPLICAS_MAX];
+    struct there_said mine = {replica.exchanges, 0}, said;
+    keel_status status = KEEL_OK;
+    bool all = true, news = false;
+    for (int s = 0; s < replica.sets; s++) {
+        news = news || (!there[s] && !without[s]);
+        without[s] = !there[s];
+        all = all && there[s];
+        mine.sets |= (uint64_t)there[s] << s;
+    }
+    bool asks = all && differ && replica.sets == REPLICAS_MAX;
+    for (int s = 0; s < replica.sets && (news || asks); s++)
+        if (s != replica.set && there[s] && !replica.gone[s])
+            (void)replica_send(s, REPLICA_THERE, &mine, sizeof mine, &status);
+    for (int s = 0; s < replica.sets && asks && status == KEEL_OK; s++)
+        if (s != replica.set && there[s] && !replica.gone[s] && said_of(s, there, &said, &status))
+            for (int t = 0; t < replica.sets; t++)
+                there[t] = there[t] && (t == replica.set || said.sets >> t & 1);
+    return status;
+}
+
 /* The lock is held. *equal: all have done the same, and know it. */
 static keel_status meet(enum replica_call call, struct replica_last *last, struct heard *h, bool *equal)
 {
@@ -223,6 +268,8 @@ static keel_status meet(enum replica_call call, struct replica_last *last, struc
     say(call, h->wrong[replica.set], &status);
     FAULT_POINT("replica.said");
     hear_all(h, &status);
+    if (status == KEEL_OK)
+        status = agree_who_is_there(check_compare(h->sums, h->there).verdict != CHECK_EQUAL, h->there);
     if (status != KEEL_OK)
         return status;
     struct check_outcome o = check_compare(h->sums, h->there);
@@ -267,6 +314,12 @@ static keel_status meet_now(enum replica_call call, struct replica_last *last)
     return replica_after(status);
 }
 
+/* Of the next exchange. */
+static bool has_come(int native, enum replica_tag tag)
+{
+    return mail_has_replica(replica.client, native, tag, replica.exchanges + 1);
+}
+
 /* A call lasts, and this replica may be the only one that makes it, or wait for what only others have made. Those that
  * compare already are told how far it is. If that differs from what they did they say so, by their details, and it
  * takes part. */
@@ -282,9 +335,9 @@ void replica_lasts(void)
     bool differs = false, equal;
     for (int s = 0; s < replica.sets; s++) {
         int native = replica_native(&replica.client->replicas, replica.rank, s);
-        if (s == replica.set || replica.gone[s] || !mail_has_replica(replica.client, native, REPLICA_SUM))
+        if (s == replica.set || replica.gone[s] || !has_come(native, REPLICA_SUM))
             continue;
-        differs = differs || mail_has_replica(replica.client, native, REPLICA_DETAIL);
+        differs = differs || has_come(native, REPLICA_DETAIL) || has_come(native, REPLICA_THERE);
         if (told[s].count != mine.sum.count && replica_send(s, REPLICA_SUM, &mine, sizeof mine, &status))
             told[s] = mine.sum;
     }

@@ -304,7 +304,8 @@ static keel_status tell_or_stop(const struct dispute *d, const char *text)
     return KEEL_OK;
 }
 
-/* One of the two has ended before they knew where they differ. The other one is right if the third says so. */
+/* One of the two has ended before they knew where they differ. The other one is right if the third says so, which waits
+ * for a line. */
 static keel_status left_alone(const struct dispute *d, keel_status status)
 {
     char text[LINE];
@@ -314,6 +315,9 @@ static keel_status left_alone(const struct dispute *d, keel_status status)
              "rank %d: set %d and set %d differ since operation %" PRIu64
              ", and one has ended before it was found where",
              replica.rank, d->a, d->b, replica.ops.equal.count + 1);
+    status = pass_line(d, text);
+    if (status != KEEL_OK)
+        return status;
     if ((d->odd < 0 || d->odd == replica.set) && replica.on_mismatch == MISMATCH_STOP)
         replica_stop(text);
     check_was_equal(&replica.ops);

@@ -120,6 +120,7 @@ const char *replica_call_name(enum replica_call call);
 
 enum replica_tag {
     REPLICA_SUM,
+    REPLICA_THERE,
     REPLICA_DETAIL,
     REPLICA_ENTRIES,
     REPLICA_READ,

@@ -232,6 +232,7 @@ struct wanted {
     enum parcel_kind kind;
     int rank;
     uint32_t tag, unless; /* not behind one of that tag, if it is another one */
+    uint64_t least;       /* how it begins; 0: in any way */
     struct letter_in **at;
     bool hopeless, behind;
 };
@@ -250,6 +251,13 @@ static bool nobody(const struct client *c, int rank)
     return rank >= 0 ? rank != c->rank && !c->coll.life[rank].life : coll_is_alone(c);
 }
 
+static bool begins_with(const struct letter_in *m, uint64_t least)
+{
+    uint64_t first = 0;
+    memcpy(&first, m->data, m->len < sizeof first ? m->len : sizeof first);
+    return first >= least;
+}
+
 static bool is_there(void *arg)
 {
     struct wanted *w = arg;
@@ -257,7 +265,7 @@ static bool is_there(void *arg)
     w->behind = false;
     for (w->at = &c->mail.head; *w->at && !w->behind; w->at = &(*w->at)->next) {
         bool its = (*w->at)->kind == w->kind && (w->rank < 0 || (*w->at)->from == w->rank);
-        if (its && (*w->at)->tag == w->tag)
+        if (its && (*w->at)->tag == w->tag && begins_with(*w->at, w->least))
             return true;
         w->behind = its && (*w->at)->tag == w->unless && w->unless != w->tag;
     }
@@ -302,13 +310,13 @@ static keel_status take(struct wanted *w, void *data, size_t max)
     return KEEL_OK;
 }
 
-static keel_status receive(struct client *c, enum parcel_kind kind, int rank, uint32_t tag, uint32_t unless, void *data,
-                           size_t max, size_t *len, int *from, bool wait)
+static keel_status receive(struct wanted w, void *data, size_t max, size_t *len, int *from, bool wait)
 {
-    struct wanted w = {.c = c, .kind = kind, .rank = rank, .tag = tag, .unless = unless};
+    struct client *c = w.c;
+    enum parcel_kind kind = w.kind;
     if (!c->ready)
         return KEEL_ERR_STATE;
-    if (rank < KEEL_ANY_RANK || rank >= c->size || (wait && max && !data))
+    if (w.rank < KEEL_ANY_RANK || w.rank >= c->size || (wait && max && !data))
         return KEEL_ERR_ARG;
     keel_status status = KEEL_OK;
     client_lock(c);
@@ -337,23 +345,33 @@ static keel_status receive(struct client *c, enum parcel_kind kind, int rank, ui
     return status;
 }
 
+/* Of that tag, whatever has come before it. */
+static struct wanted any_with(struct client *c, enum parcel_kind kind, int rank, uint32_t tag)
+{
+    return (struct wanted){.c = c, .kind = kind, .rank = rank, .tag = tag, .unless = tag};
+}
+
 keel_status mail_receive(struct client *c, int rank, uint32_t tag, void *data, size_t max, size_t *len, int *from)
 {
-    return receive(c, PARCEL_MAIL, rank, tag, tag, data, max, len, from, true);
+    return receive(any_with(c, PARCEL_MAIL, rank, tag), data, max, len, from, true);
 }
 
 keel_status mail_receive_replica(struct client *c, int rank, uint32_t tag, uint32_t unless, void *data, size_t max,
                                  size_t *len)
 {
-    return receive(c, PARCEL_REPLICA, rank, tag, unless, data, max, len, NULL, true);
+    struct wanted w = any_with(c, PARCEL_REPLICA, rank, tag);
+    w.unless = unless;
+    return receive(w, data, max, len, NULL, true);
 }
 
-bool mail_has_replica(struct client *c, int rank, uint32_t tag)
+bool mail_has_replica(struct client *c, int rank, uint32_t tag, uint64_t least)
 {
-    return receive(c, PARCEL_REPLICA, rank, tag, tag, NULL, 0, NULL, NULL, false) == KEEL_OK;
+    struct wanted w = any_with(c, PARCEL_REPLICA, rank, tag);
+    w.least = least;
+    return receive(w, NULL, 0, NULL, NULL, false) == KEEL_OK;
 }
 
 keel_status mail_test(struct client *c, int rank, uint32_t tag, size_t *len, int *from)
 {
-    return receive(c, PARCEL_MAIL, rank, tag, tag, NULL, 0, len, from, false);
+    return receive(any_with(c, PARCEL_MAIL, rank, tag), NULL, 0, len, from, false);
 }

@@ -46,6 +46,6 @@ keel_status mail_test(struct client *c, int rank, uint32_t tag, size_t *len, int
 keel_status mail_send_replica(struct client *c, int rank, uint32_t tag, const void *data, size_t len);
 keel_status mail_receive_replica(struct client *c, int rank, uint32_t tag, uint32_t unless, void *data, size_t max,
                                  size_t *len);
-/* Has one come with that tag? */
-bool mail_has_replica(struct client *c, int rank, uint32_t tag);
+/* Has one come with that tag, whose first 64 bits are at least that number? */
+bool mail_has_replica(struct client *c, int rank, uint32_t tag, uint64_t least);
 #endif

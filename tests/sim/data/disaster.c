@@ -376,6 +376,12 @@ static void act(struct world *w, const struct aim *a, struct process *p)
     }
 }
 
+static bool is_aimed_at(const struct world *w, const struct aim *a, const struct process *p)
+{
+    return (a->node < 0 || a->node == p->node) && (a->rank < 0 || a->rank == p->rank) &&
+           (!a->flips || replicas_has_flipped(w, p->rank));
+}
+
 void disasters_point(const char *name)
 {
     struct world *w = world_now;
@@ -386,8 +392,8 @@ void disasters_point(const char *name)
         return;
     for (int i = 0; i < w->setup.aims; i++) {
         struct aim *a = &w->setup.aim[i];
-        if (a->done || a->point[0] != name[0] || strcmp(a->point, name) != 0 || (a->node >= 0 && a->node != p->node) ||
-            (a->rank >= 0 && a->rank != p->rank) || ++a->passed < a->nth)
+        if (a->done || a->point[0] != name[0] || strcmp(a->point, name) != 0 || !is_aimed_at(w, a, p) ||
+            ++a->passed < a->nth)
             continue;
         a->done = true;
         point->acted++;

@@ -148,6 +148,12 @@ void replicas_found(struct world *w, const struct replica_program *q, int64_t va
 
 /* ---- bits that flip ---- */
 
+bool replicas_has_flipped(const struct world *w, int rank)
+{
+    const struct replicas *s = w->replicas;
+    return s->flipped && rank == replica_native(&s->map, s->flip_rank, s->flip_set);
+}
+
 void replicas_told(struct runner *r, const char *text)
 {
     struct world *w = r->w;

@@ -102,6 +102,8 @@ bool replicas_may_lose_both(const struct world *w, int a, int b);
 void replicas_committed(struct node *n);
 /* A process writes a line for people, or ends its set with one. */
 void replicas_told(struct runner *r, const char *text);
+/* A bit has flipped, and it was in what that (native) rank put. */
+bool replicas_has_flipped(const struct world *w, int rank);
 /* A bit that has flipped was told. */
 void replicas_check_told(struct world *w, const char *when);
 /* A bit of what it has put lies there otherwise. */

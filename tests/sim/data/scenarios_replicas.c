@@ -40,9 +40,9 @@ void scenario_checks(struct setup *s, struct rng *rng)
     s->on_death = (enum replica_death)rng_below(rng, 2);
     s->actions = 3 + (int)rng_below(rng, 12);
     for (int n = (int)rng_below(rng, 3); n > 0 && s->aims < AIMS_MAX; n--) {
-        static const char *const at[] = {"replica.meeting", "replica.said",       "replica.all_complete",
-                                         "replica.leaving", "replica.mending",    "replica.details_known",
-                                         "mail.sending",    "replica.lock_drawn", "replica.task_drawn"};
+        static const char *const at[] = {
+            "replica.meeting", "replica.saying",        "replica.said", "replica.all_complete", "replica.leaving",
+            "replica.mending", "replica.details_known", "mail.sending", "replica.lock_drawn",   "replica.task_drawn"};
         struct aim *a = &s->aim[s->aims++];
         *a = (struct aim){.node = -1, .rank = -1, .nth = 1 + (unsigned)rng_below(rng, rng_below(rng, 2) ? 10 : 100)};
         snprintf(a->point, sizeof a->point, "%s", at[rng_below(rng, sizeof at / sizeof *at)]);
@@ -55,7 +55,8 @@ void scenario_checks(struct setup *s, struct rng *rng)
  * when sets find that they differ, or mend. */
 void scenario_wrong_bits(struct setup *s, struct rng *rng)
 {
-    static const char *const at[] = {"replica.said", "replica.mending", "replica.details_known", "mail.sending"};
+    static const char *const at[] = {"replica.saying", "replica.said", "replica.mending", "replica.details_known",
+                                     "mail.sending"};
     scenario_checks(s, rng);
     scenario_healthy(s, rng);
     s->flip = s->check == CHECK_FENCE || rng_below(rng, 2) ? FLIP_SENDER : FLIP_TARGET;
@@ -66,5 +67,11 @@ void scenario_wrong_bits(struct setup *s, struct rng *rng)
         *a = (struct aim){.node = -1, .rank = -1, .nth = 1 + (unsigned)rng_below(rng, rng_below(rng, 2) ? 3 : 30)};
         snprintf(a->point, sizeof a->point, "%s", at[rng_below(rng, sizeof at / sizeof *at)]);
         a->action = AIM_KILL;
+        a->flips = rng_below(rng, 2);
+        if (a->flips) { /* it says to one of the others, or to both, that it differs */
+            snprintf(a->point, sizeof a->point, "%s", at[rng_below(rng, 2)]);
+            a->nth = 1;
+            s->flip = FLIP_SENDER;
+        }
     }
 }

@@ -152,6 +152,7 @@ struct aim {
     int node, rank; /* -1: any */
     enum aim_action action;
     uint64_t ns; /* of a freeze */
+    bool flips;  /* only the process in whose memory a bit has flipped, from then on */
     bool done;
 };
 
