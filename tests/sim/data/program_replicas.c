@@ -4,6 +4,7 @@
 
 #include "runtime/base/fault.h"
 #include "runtime/client/client.h"
+#include "runtime/client/op/near.h"
 #include "runtime/client/segment/segment.h"
 #include "runtime/wire/arith.h"
 #include "runtime/client/replica/replica.h"
@@ -204,9 +205,12 @@ static void put(struct replica_program *q, int segment, int target, bool blocks)
         (void)ended(q, q->calls->fence_all());
 }
 
+/* Whether it goes to the agent is the moment's in each set, as after a view. */
 static void send_signal(struct replica_program *q, int segment, int target)
 {
     int64_t by = 1 + (int64_t)below(q, 9);
+    if (sched_chance(&q->p.w->sched, 0.5))
+        q->seg[segment]->near[replica_native(&q->all->map, target, q->set)].signal_tag = 0;
     begin_ordered(q, "keel_signal");
     keel_status status =
         q->calls->signal(q->seg[segment], native_of(q, target), replica_word_at(q->all, REPLICA_BELL), by);
