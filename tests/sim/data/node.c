@@ -228,8 +228,8 @@ static void ops_forgotten(void *user, struct proc *proc)
     struct runner *r = runner_of(n->w, proc->id);
     if (!r || r->state != RUNNER_ENDED)
         return;
-    free(r->intents);
-    r->intents = NULL;
+    free(r->intents_memory);
+    r->intents = r->intents_memory = NULL;
 }
 
 /* ---- commands ---- */

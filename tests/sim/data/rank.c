@@ -207,6 +207,14 @@ static void open_hall(struct node *n)
     }
 }
 
+static void make_intents(struct runner *r)
+{
+    enum { ALIGN = _Alignof(struct intent_page) };
+    r->intents_memory = sim_alloc(sizeof *r->intents + ALIGN);
+    uintptr_t at = (uintptr_t)r->intents_memory;
+    r->intents = (void *)((char *)r->intents_memory + (ALIGN - at % ALIGN) % ALIGN);
+}
+
 void runner_welcome(struct runner *r)
 {
     struct node *n = r->node;
@@ -218,7 +226,7 @@ void runner_welcome(struct runner *r)
         return;
     }
     open_hall(n);
-    r->intents = sim_alloc(sizeof *r->intents);
+    make_intents(r);
     r->state = RUNNER_RUNS;
     process_start(&r->process, &w->sched, n->id, r->rank, r->incarnation, runner_main, r,
                   sched_between(&w->sched, 5 * US, 300 * US));

@@ -109,7 +109,8 @@ struct runner {
     struct client client;
     bool joined; /* client_init was called */
     struct control_welcome welcome;
-    struct intent_page *intents;
+    struct intent_page *intents; /* in this memory: a process maps it, on a whole page */
+    void *intents_memory;
     bool released, moved; /* it is to end so that the rank goes on elsewhere; it has */
     uint64_t releases;    /* and stays: so many times */
     struct tp *net, *shm;
