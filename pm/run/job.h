@@ -42,6 +42,7 @@ struct job_node {
     bool unexplained;         /* its agent has ended, and no view has called it dead yet */
     uint64_t declared_ms;     /* when a view called it dead; 0: none has */
     bool unborn;              /* it comes later, and no view has it yet */
+    bool taken_back;          /* the number that it had from us; but perhaps it comes all the same */
     int sponsor;              /* of such a one: a member */
     uint64_t born_epoch;      /* of that view; 0: it was there at the start */
     bool hears;     /* it was asked whether it knows of the one that comes (job_return.c), and has not answered */

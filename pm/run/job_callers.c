@@ -157,13 +157,15 @@ static void on_resume(struct job *j, struct pm_conn *c, const json_t *m)
 {
     struct caller *caller = c->user;
     long long node, console, received;
-    if (j->phase < JOB_RUNNING || !codec_int(m, "node", 0, j->total - 1, &node) ||
+    int last = job_return_may_come(j) ? j->total : j->total - 1;
+    if (j->phase < JOB_RUNNING || !codec_int(m, "node", 0, last, &node) ||
         !codec_int(m, "console", 0, INT64_MAX, &console) || !codec_int(m, "received", 0, INT64_MAX, &received) ||
         console != j->nodes[node].console) {
         log_warn_some("%s: comes again, but was never here", c->peer);
         return; /* a stranger it stays */
     }
-    if (j->nodes[node].phase < NODE_READY) { /* who adds it has said it, which has not come here: it comes again */
+    /* who adds it, or a view, has said it, which has not come here: it comes again */
+    if (node == j->total || j->nodes[node].phase < NODE_READY) {
         job_event(j, "came_early", json_pack("{s:i}", "about", (int)node));
         job_forget_peer(j, c);
         return;

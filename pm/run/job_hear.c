@@ -103,6 +103,7 @@ static void on_view(struct job *j, const json_t *m)
     for (int i = j->born; i < settings_ids(&j->options->job); i++)
         if (json_is_true(json_array_get(alive, (size_t)i)))
             j->born = i + 1;
+    job_take_late_births(j, (uint64_t)epoch);
     for (int i = 0; i < j->total; i++) {
         struct job_node *n = &j->nodes[i];
         const json_t *lives = json_array_get(alive, (size_t)i);

@@ -33,4 +33,9 @@ void job_return_look(struct job *j);
 void job_return_end(struct job *j);
 /* A view has it. */
 void job_take_birth(struct job *j, int node, uint64_t epoch);
+/* The next number was taken back, and is nobody's since. */
+bool job_return_may_come(const struct job *j);
+/* And those whose number was taken back, as the agent that was to start them is lost, and who have found another
+ * member. */
+void job_take_late_births(struct job *j, uint64_t epoch);
 #endif

@@ -215,6 +215,25 @@ void job_take_birth(struct job *j, int node, uint64_t epoch)
     returners_take_turns(j);
 }
 
+bool job_return_may_come(const struct job *j)
+{
+    return j->total < settings_ids(&j->options->job) && j->nodes[j->total].taken_back;
+}
+
+void job_take_late_births(struct job *j, uint64_t epoch)
+{
+    while (j->total < j->born && job_return_may_come(j)) {
+        int node = j->total++;
+        struct job_node *n = &j->nodes[node];
+        *n = (struct job_node){
+            .phase = NODE_READY, .console = n->console, .ready = n->ready, .agent_fd = -1, .born_epoch = epoch};
+        job_dialogue_open(j, node, NULL);
+        news_added(&j->news, node);
+        job_dialogue_cut(j, node, "it has not come here yet");
+        job_greet(j, node);
+    }
+}
+
 void job_return_failed(struct job *j, int node, const char *why)
 {
     struct returner *r = returner_by_node(j, node);
@@ -233,6 +252,7 @@ void job_return_failed(struct job *j, int node, const char *why)
     job_drop_connection(j, node);
     dialogue_free(&j->nodes[node].dialogue);
     j->nodes[node].phase = NODE_LOST;
+    j->nodes[node].taken_back = r->by >= 0;
     if (r->by < 0)
         j->nodes[r->was].agent_fd = j->nodes[node].agent_fd;
     j->nodes[node].agent_fd = -1;

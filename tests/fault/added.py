@@ -383,6 +383,31 @@ def test_the_agent_that_adds_dies_before_keelrun_has_heard_where_the_new_one_is(
         assert code == 0 and not job.events("link_broken"), (code, job.stderr())
 
 
+def test_the_agent_that_adds_is_dead_before_the_new_one_is_born():
+    """It stands still for so long, and the new one finds another member: keelrun, which has taken its number back,
+    takes it in, and what its rank writes comes."""
+    with Job(["-n", "3", "--nodes", "3", "--spares", "1", "--room", "3", "--on-failure", "substitute", "--silence",
+              "1s", "--stopped", "1", MOVED, "900", "barriers"],
+             env={"KEEL_FAULT": "add.started:1:stop,added.told:1:stop"}) as job:
+        wait_for(lambda: len(job.events("rank_start")) == 3, "all ranks to begin")
+        wait_for(lambda: len(job.events("start")) == 4, "all agents to begin")
+        adding = start_adding(job)
+        agents = {e["pid"]: e["node"] for e in job.events("start")}
+        by = wait_for(lambda: [pid for pid in agents if state_of(pid) == "T"], "an agent to add it")[0]
+        new = wait_for(lambda: [pid for pid in keeltest.processes_with(job.tag)
+                                if pid not in agents and state_of(pid) == "T"], "the new one to stand still")[0]
+        wait_for(lambda: job.events("not_added"), "keelrun to take its number back")
+        os.kill(new, signal.SIGCONT)
+        wait_for(lambda: [e for e in job.events("console_resumed") if e["about"] == 4], "the new one to come")
+        node = [n for n in agents.values() if n != agents[by] and n < 3][-1]
+        subprocess.run([KEELCTL, "kill-node", job.id(), str(node)], check=True, capture_output=True, timeout=HANG_S)
+        wait_for(lambda: "continues on node 4" in job.stderr(), "a rank to go on there")
+        os.kill(by, signal.SIGKILL)
+        assert ended(adding)[0] == 1
+        code = job.wait()
+        assert code == 0 and "never here" not in job.stderr(), (code, job.stderr())
+
+
 def test_the_agent_that_adds_dies_at_each_step():
     for i, point in enumerate(HELPER):
         struck(point, 0, i % 2 == 0)
