@@ -119,11 +119,16 @@ void job_start_begin(struct job *j);
 int job_place_of(const struct job *j, int started_as);
 /* It does not come, or its agent has ended before the start: that is the first loss. */
 void job_node_missing(struct job *j, int node, const char *why);
-/* Rank 0 goes on in that process, and standard input with it. */
-void job_feed_again(struct job *j, int node, uint32_t life);
 /* All that come are ready: the job runs; or, if not all came, those that did are told of another one. */
 void job_start_if_ready(struct job *j);
 void job_send_config(struct job *j, int node);
+
+/* job_feed.c: standard input */
+void job_feed_begin(struct job *j);
+/* Rank 0 goes on in that process, and standard input with it. */
+void job_feed_again(struct job *j, int node, uint32_t life);
+/* How much of standard input was read, which a process of rank 0 that begins when we have ended lacks. */
+void job_tell_input(struct job *j, int node);
 
 /* job_doubt.c */
 /* While nodes are out of reach: if all that could say what became of the job are, and others are lost, the job is
@@ -141,8 +146,6 @@ void job_hear_here(struct job *j);
 void job_hear_event(struct job *j, int node, const char *line, size_t len);
 /* What all were told is told to a node that came later. */
 void job_greet(struct job *j, int node);
-/* How much of standard input was read, which a process of rank 0 that begins when we have ended lacks. */
-void job_tell_input(struct job *j, int node);
 
 /* job_signals.c; one job at a time */
 void job_signals_begin(struct job *j);
