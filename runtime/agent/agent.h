@@ -165,7 +165,7 @@ struct agent {
     struct stash stash;   /* requests that cannot be executed yet: a view change, a copy that waits for good bytes */
     struct stash parcels; /* for processes that are still to come (agent/parcels.c) */
     uint8_t *gathered;    /* what a get asks for, on its way into an answer (agent/execute.c); NULL: none yet */
-    const struct replica_map *partners; /* whose replicas do the part of each other, by the same names; NULL: nobody's */
+    const struct replica_map *partners; /* whose replicas do each other's part, by the same names; NULL: nobody's */
     struct ordering ordering;
     struct strong strong;
     struct audits audits;

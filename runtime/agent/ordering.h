@@ -51,8 +51,8 @@ void ordering_fini(struct ordering *o);
 bool ordering_is_over(const struct agent *a, const struct wire *w);
 /* Has the request its turn in an order? It is for a part that this node is the primary of. */
 bool ordering_has_turn(const struct agent *a, const struct wire *w, int copyset);
-/* Does a rank of the node that has sent it do the next of its kind by itself? No other set needs to know of them, and no
- * partner needs a name to do it again. */
+/* Does a rank of the node that has sent it do the next of its kind by itself? No other set needs to know of them, and
+ * no partner needs a name to do it again. */
 bool ordering_shares(const struct agent *a, const struct wire *w);
 /* Such a request, and what is remembered of it: from here on it is executed and answered in its turn. */
 void ordering_take(struct agent *a, struct conn *c, const struct wire *w, const void *body, int copyset,

@@ -1,6 +1,6 @@
 /* Operations: from the call to the moment when every live copy has the bytes (op.c). What an operation consists of is
- * this header's; who but the rooms of op.c looks into one are those that start it (rma.c, shaped_ops.c, task.c), progress.c
- * and wait.c. The lock of the client is held in all calls. */
+ * this header's; who but the rooms of op.c looks into one are those that start it (rma.c, shaped_ops.c, task.c),
+ * progress.c and wait.c. The lock of the client is held in all calls. */
 #ifndef KEEL_CLIENT_OP_OP_H
 #define KEEL_CLIENT_OP_OP_H
 

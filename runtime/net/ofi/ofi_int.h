@@ -1,6 +1,6 @@
-/* Inside of the libfabric transport. ofi.c: the table, start and end, memory; ofi_poll.c: progress; ofi_cm.c: connections and their end; ofi_xfer.c:
- * transfers and their queue; ofi_pool.c: their memory; ofi_sock.c: the sockets that the tcp provider hides; ofi_rdma.c
- * and ofi_frame.c: what a provider over an RDMA device wants instead.
+/* Inside of the libfabric transport. ofi.c: the table, start and end, memory; ofi_poll.c: progress; ofi_cm.c:
+ * connections and their end; ofi_xfer.c: transfers and their queue; ofi_pool.c: their memory; ofi_sock.c: the sockets
+ * that the tcp provider hides; ofi_rdma.c and ofi_frame.c: what a provider over an RDMA device wants instead.
  *
  * Ownership. Every transfer handed to the provider is described by a `struct xfer` of the tp's own pool, never by
  * the caller's memory: the provider may report a transfer after the caller has forgotten it (it does when an endpoint
