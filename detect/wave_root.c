@@ -102,9 +102,10 @@ static void write_to_some(struct member *m, bool again)
         if (tells_deaths(m))
             report_tell_deaths(m, id);
         r->direct++;
-        if (again && r->attempts >= CHECK_AFTER &&
-            !bitset_has(r->heard, p)) /* who says that it works is slow, not dead */
+        /* Who says that it works is slow, not dead: as long as it says so each time it is asked. */
+        if (again && r->attempts >= CHECK_AFTER && !bitset_has(r->heard, p))
             detector_check(m, id, "no answer to a view change");
+        bitset_del(r->heard, p);
     }
     r->direct_at = p >= 0 ? p : r->size;
 }

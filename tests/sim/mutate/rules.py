@@ -448,6 +448,8 @@ RULES = [
     rule("keep", "who takes a rank over believes what its predecessor had in a slot", CLIENT + "keep/commit.c",
          "    const bool mine = side->mine && memcmp(&side->table, &k->now, sizeof k->now) == 0;",
          "    const bool mine = true;"),
+    rule("patience", "who once was at work on a view is never found to be stopped", DETECT + "wave_root.c",
+         "        bitset_del(r->heard, p);", "        (void)r;"),
     rule("J1", "unborn ids count in a majority", DETECT + "member_internal.h",
          "    return m->p.n - m->roster.gone.count;", "    return m->p.n - m->roster.gone.count + (m->p.n - m->roster.next_id);"),
     rule("J1", "an id is given twice", DETECT + "agreement.c",

@@ -191,10 +191,31 @@ static void test_member_stopped_node_that_an_event_waits_for(void **state)
     }
 }
 
+/* It has said that it is at work, which was so then. The one that waits does not watch it; others do. */
+static void test_member_stopped_node_that_was_at_work_when_a_view_waited_for_it(void **state)
+{
+    struct view_event e = {.type = VIEW_EVENT_FIRST};
+    for (uint64_t ms = 1; ms < 1000; ms = 3 * ms / 2 + 1) {
+        tear_down(state);
+        set_up(state);
+        pass(500 * MS);
+        fakes[3].hold = true;
+        member_submit(fakes[0].m, &e, now);
+        deliver();
+        pass(ms * MS);
+        assert_int_equal(fakes[0].commits, 0);
+        cut[3] = kernel[3] = stopped[3] = true;
+        pass(10000 * MS); /* also those in which it may only be starting */
+        for (int i = 0; i < 3; i++)
+            assert_true(fakes[i].commits > 0 && !member_alive(fakes[i].m, 3));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_member_stopped_node_that_an_event_waits_for),
+        TEST(test_member_stopped_node_that_was_at_work_when_a_view_waited_for_it),
         TEST(test_member_agent_that_was_stopped_lives_until_it_is_waited_for),
         TEST(test_member_that_stood_still_says_nothing_old_of_one_that_stands_still),
         TEST(test_member_that_stood_still_does_not_miss_answers),
