@@ -82,8 +82,9 @@ static keel_status send_some(const struct peer *peer, const struct peer_message 
  * goes out again. */
 void peer_send_unsent(struct peer *peer)
 {
-    while (peer->unsent && peer->out.state == WAY_UP) {
-        struct peer_message *first = peer->unsent, *end = first;
+    struct peer_message *first;
+    while ((first = peer->unsent) && peer->out.state == WAY_UP) {
+        struct peer_message *end = first;
         size_t len = 0;
         keel_status status;
         while (end && end->wire.len <= COPIED_MAX && len + padded(end) <= TP_MSG_MAX) {
