@@ -112,6 +112,16 @@ static keel_status below_group_barrier(keel_group *group)
     return coll_run(group, &call, NULL);
 }
 
+/* Of integers. */
+static keel_status below_group_allreduce(keel_group *group, const void *in, void *out, size_t n,
+                                         const keel_combine *how)
+{
+    struct engine_call call = {.kind = ENGINE_MOVE, .move = SCHEDULE_ALLREDUCE, .in = in, .out = out, .early = true};
+    call.element = (struct element){.type = (enum element_type)how->type, .op = (enum element_op)how->op};
+    call.len = n * sizeof(int64_t);
+    return coll_run(group, &call, NULL);
+}
+
 static int below_group_size(const keel_group *group)
 {
     return group_size(group->ranks);
@@ -166,6 +176,7 @@ const struct api_calls below_calls = {.put = below_put,
                                       .group_create = below_group_create,
                                       .group_split = below_group_split,
                                       .group_barrier = below_group_barrier,
+                                      .group_allreduce = below_group_allreduce,
                                       .group_size = below_group_size,
                                       .segment_alloc_group = below_segment_alloc_group,
                                       .segment_bytes = below_segment_bytes,
