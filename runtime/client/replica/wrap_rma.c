@@ -1,5 +1,6 @@
 /* Puts, gets, accumulates, fences, handles. Gets send nothing and are not compared. What cannot be
  * written over is compared before it is sent where there is a majority (replica_meet_before). */
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -214,10 +215,21 @@ keel_status replica_acc(keel_segment *segment, int rank, size_t offset, keel_typ
 /* The majority's elements stay only until the next call, so they get memory of their own. It is not given back: a wait
  * for them would change the names of later operations (op/lane.h) against those of the other sets, and a wrong bit is
  * rare. */
+struct kept {
+    struct kept *next;
+    max_align_t bytes[];
+};
+
+static struct kept *all_kept;
+
 static const void *kept(const void *bytes, size_t len)
 {
-    void *copy = malloc(len);
-    return copy ? memcpy(copy, bytes, len) : NULL;
+    struct kept *k = malloc(sizeof *k + len);
+    if (!k)
+        return NULL;
+    k->next = all_kept;
+    all_kept = k;
+    return memcpy(k->bytes, bytes, len);
 }
 
 keel_status replica_acc_nb(keel_segment *segment, int rank, size_t offset, keel_type type, const void *scale,
