@@ -417,8 +417,8 @@ static void describe_vectors(void)
 {
     for (int i = 0; i < 2; i++) {
         from[i] = &value[i];
-        to[i] = (char *)base[other] + 8 * i;
-        outside[i] = (char *)base[other] + BYTES - 4 * (i + 1);
+        to[i] = (void *)((uintptr_t)base[other] + 8 * (unsigned)i);
+        outside[i] = (void *)((uintptr_t)base[other] + BYTES - 4 * (unsigned)(i + 1));
         nowhere[i] = &value[8 + i];
     }
     good = (armci_giov_t){from, to, 8, 2};
