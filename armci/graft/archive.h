@@ -31,6 +31,7 @@ struct graft_function {
     const char *name;
     uint64_t at;
     uint64_t room; /* bytes from here to the next function that has a name for others, or to the end of the code */
+    bool called;   /* as graft_find_calls has found */
 };
 
 struct graft_object {

@@ -25,7 +25,7 @@ bool graft_overlaps(const struct graft_archive *a, uint64_t address, uint64_t le
 /* How many bytes from the begin of an object's function may be overwritten: its own, and what the linker fills up
  * behind the object. */
 uint64_t graft_room(const struct graft_code *code, const struct graft_object *o, const struct graft_function *f);
-/* Does the program call this function from outside the library's code? By instructions that name it; a call by a
- * pointer is not seen. */
-bool graft_called(const struct graft_archive *a, const struct graft_code *code, uint64_t function);
+/* Sets called of each function of an object that was found, where the program calls it from outside the library's code.
+ * By instructions that name it; a call by a pointer is not seen. One pass over the code, which has 50 MB in NWChem. */
+void graft_find_calls(struct graft_archive *a, const struct graft_code *code);
 #endif

@@ -102,14 +102,14 @@ static void read_archive(const char *path, struct graft_archive *a)
     munmap(bytes, (size_t)st.st_size);
 }
 
-static struct graft_jump jump_of(const struct graft_archive *a, const struct graft_code *code,
-                                 const struct graft_object *o, const struct graft_function *f)
+static struct graft_jump jump_of(const struct graft_code *code, const struct graft_object *o,
+                                 const struct graft_function *f)
 {
     struct graft_jump jump = {.from = o->address + f->at, .to = dlvsym(armci, graft_name(f->name), VERSION)};
     if (graft_room(code, o, f) < GRAFT_JUMP_LEN)
         refuse("%s (%s) is too short to be replaced", f->name, o->name);
     if (!jump.to) {
-        if (graft_is_public(f->name) && graft_called(a, code, jump.from))
+        if (graft_is_public(f->name) && f->called)
             refuse("it calls %s, which Keel's ARMCI does not have", f->name);
         jump.to = (const void *)missing;
         jump.argument = f->name;
@@ -127,7 +127,7 @@ static void replace_all(const struct graft_archive *a, const struct graft_code *
         refuse("out of memory");
     for (size_t i = 0; i < a->count; i++)
         for (size_t f = 0; a->object[i].address && f < a->object[i].functions; f++)
-            jump[n++] = jump_of(a, code, &a->object[i], &a->object[i].function[f]);
+            jump[n++] = jump_of(code, &a->object[i], &a->object[i].function[f]);
     if (!graft_patch(jump, n))
         refuse("its code cannot be changed: %s", strerror(errno));
     free(jump);
@@ -151,6 +151,7 @@ __attribute__((constructor)) static void graft(void)
     (void)dl_iterate_phdr(first_program, &code);
     if (!graft_find(&a, &code, GRAFT_NEEDED, why, sizeof why))
         refuse("%s; --archive names the library that it was linked with, if that is not %s", why, path);
+    graft_find_calls(&a, &code);
     replace_all(&a, &code);
 }
 

@@ -49,17 +49,40 @@ uint64_t graft_room(const struct graft_code *code, const struct graft_object *o,
     return end - (o->address - code->address) - f->at;
 }
 
-bool graft_called(const struct graft_archive *a, const struct graft_code *code, uint64_t function)
+/* From the lowest address of a function that was found to behind the highest. */
+static void bounds_of(const struct graft_archive *a, uint64_t *low, uint64_t *high)
 {
-    enum { CALL = 0xe8, JUMP = 0xe9, LENGTH = 5 };
+    *low = UINT64_MAX;
+    *high = 0;
+    for (size_t i = 0; i < a->count; i++) {
+        const struct graft_object *o = &a->object[i];
+        *low = o->address && o->address < *low ? o->address : *low;
+        *high = o->address && o->address + o->len > *high ? o->address + o->len : *high;
+    }
+}
+
+static void mark(struct graft_archive *a, uint64_t address)
+{
+    for (size_t i = 0; i < a->count; i++) {
+        struct graft_object *o = &a->object[i];
+        for (size_t f = 0; o->address && f < o->functions; f++)
+            if (o->address + o->function[f].at == address)
+                o->function[f].called = true;
+    }
+}
+
+void graft_find_calls(struct graft_archive *a, const struct graft_code *code)
+{
+    enum { CALL_OR_JUMP = 0xe8, LENGTH = 5 }; /* the call's number is even, the jump's the one behind it */
+    uint64_t low, high;
+    bounds_of(a, &low, &high);
     for (size_t i = 0; i + LENGTH <= code->len; i++) {
-        if (code->bytes[i] != CALL && code->bytes[i] != JUMP)
+        if ((code->bytes[i] & 0xfe) != CALL_OR_JUMP)
             continue;
         int32_t distance;
         memcpy(&distance, code->bytes + i + 1, sizeof distance);
-        uint64_t at = code->address + i;
-        if (at + LENGTH + (uint64_t)(int64_t)distance == function && !graft_overlaps(a, at, 1))
-            return true;
+        uint64_t at = code->address + i, to = at + LENGTH + (uint64_t)(int64_t)distance;
+        if (to >= low && to < high && !graft_overlaps(a, at, 1))
+            mark(a, to);
     }
-    return false;
 }

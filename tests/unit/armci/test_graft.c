@@ -140,6 +140,43 @@ static void test_graft_each_program_is_found(void **state)
     }
 }
 
+/* Of one function, the plain way: is there an instruction outside of the library that leads to it? */
+static bool leads_to(const struct graft_archive *a, const struct graft_code *code, uint64_t function)
+{
+    for (size_t i = 0; i + 5 <= code->len; i++) {
+        int32_t distance;
+        memcpy(&distance, code->bytes + i + 1, sizeof distance);
+        uint64_t at = code->address + i;
+        if ((code->bytes[i] == 0xe8 || code->bytes[i] == 0xe9) && at + 5 + (uint64_t)(int64_t)distance == function &&
+            !graft_overlaps(a, at, 1))
+            return true;
+    }
+    return false;
+}
+
+static void test_graft_calls_are_those_that_lead_there(void **state)
+{
+    (void)state;
+    int called = 0, not_called = 0;
+    for (int p = 0; p < programs; p++) {
+        struct file program = read_file(program_path[p]);
+        struct graft_code code = code_of(&program);
+        struct graft_archive a = read_library();
+        assert_true(found(&a, &code));
+        graft_find_calls(&a, &code);
+        for (size_t i = 0; i < a.count; i++)
+            for (size_t f = 0; f < a.object[i].functions; f++) {
+                const struct graft_object *o = &a.object[i];
+                bool is = o->address && leads_to(&a, &code, o->address + o->function[f].at);
+                assert_int_equal(o->function[f].called, is);
+                *(is ? &called : &not_called) += 1;
+            }
+        graft_archive_fini(&a);
+        free(program.bytes);
+    }
+    assert_true(called > 0 && not_called > 0);
+}
+
 /* Calls of fn with each object that the first program has, and where its bytes are. */
 static void for_each_object(void (*fn)(struct graft_archive *a, const struct graft_code *code, struct graft_object o,
                                        uint8_t *bytes))
@@ -305,6 +342,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_graft_program_finds_what_its_names_say),
         cmocka_unit_test(test_graft_each_program_is_found),
+        cmocka_unit_test(test_graft_calls_are_those_that_lead_there),
         cmocka_unit_test(test_graft_a_byte_is_another_refused),
         cmocka_unit_test(test_graft_a_function_is_missing_refused),
         cmocka_unit_test(test_graft_an_object_is_there_twice_refused),
