@@ -39,17 +39,20 @@ configure()
 
 # run_tests DIR [OPTION...]: meson test, patient with a busy machine, as its time limits are for what hangs; what fails is run once
 # more, alone. Programs that race real clocks fail when the machine itself stands still for a second (virtual machines do); what
-# fails twice has failed. The log names both.
+# fails twice has failed. The log names both. What came to its limit has failed: it hung, and would take as long once more.
 run_tests()
 {
-    local dir=$1 failed
+    local dir=$1 failed hung
     shift
     # Started in the background the shell ignores SIGINT, and so would the programs whose Ctrl-C is tested.
     env --default-signal meson test -C "$dir" --no-rebuild --print-errorlogs --timeout-multiplier 5 "$@" && return 0
     mapfile -t failed < <(python3 scripts/summarize.py --failed "$dir/meson-logs/testlog.json")
+    mapfile -t hung < <(python3 scripts/summarize.py --hung "$dir/meson-logs/testlog.json")
+    [ ${#hung[@]} -eq 0 ] || echo "hung, and not run once more: ${hung[*]}"
     [ ${#failed[@]} -gt 0 ] || return 1
     echo "once more, alone: ${failed[*]}"
-    env --default-signal meson test -C "$dir" --no-rebuild --print-errorlogs --timeout-multiplier 10 --logbase testlog-again --num-processes 1 "${failed[@]}"
+    env --default-signal meson test -C "$dir" --no-rebuild --print-errorlogs --timeout-multiplier 5 --logbase testlog-again --num-processes 1 "${failed[@]}" &&
+        [ ${#hung[@]} -eq 0 ]
 }
 
 # logs_of DIR: the logs of the last run_tests, for scripts/summarize.py

@@ -1,9 +1,10 @@
 """Print 'N passed, N failed, N skipped' for runs of meson test; exit 1 if one failed or none passed.
 
-Usage: summarize.py [--failed] LOG[+LOG...]...   each LOG is a testlog.json; of logs joined by + a later result counts
-                                                 instead of an earlier one of the same test
+Usage: summarize.py [--failed|--hung] LOG[+LOG...]...   each LOG is a testlog.json; of logs joined by + a later result
+                                                        counts instead of an earlier one of the same test
 Above that line each test is named that failed at first and passed when it was run once more.
-With --failed, print the names of the failed tests instead, a line each.
+With --failed, print instead the names of the failed tests that ended by themselves, a line each; with --hung, of those
+that meson ended at their limit, or that say so by exit code 99 (tests/lib/keeltest.py).
 """
 import json
 import os
@@ -28,14 +29,15 @@ def kind(result):
 
 
 arguments = sys.argv[1:]
-names_only = arguments[:1] == ["--failed"]
+HUNG = ("TIMEOUT", "ERROR")
+names_only = arguments[:1] in (["--failed"], ["--hung"])
 counts = {"passed": 0, "failed": 0, "skipped": 0}
 for logs in arguments[names_only:]:
     for name, (result, again) in results(logs).items():
         counts[kind(result)] += 1
         if again and not names_only and kind(result) == "passed":
             print(f"failed at first, passed when run once more, alone: {name}")
-        if names_only and kind(result) == "failed":
+        if names_only and kind(result) == "failed" and (result in HUNG) == (arguments[0] == "--hung"):
             print(name.split(" / ")[-1].split(":")[-1].strip())
 if not names_only:
     print(", ".join(f"{n} {word}" for word, n in counts.items()))

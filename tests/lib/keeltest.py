@@ -2,7 +2,7 @@
 
 A test file defines functions test_*, each taking no argument, and ends with keeltest.main(globals()). Its arguments:
 all of them, or those that are named, or, behind --but, all but those.
-Exit codes as everywhere: 0 passed, 1 failed, 77 skipped. KEEL_BIN is the folder of the built programs."""
+Exit codes as everywhere: 0 passed, 1 failed, 77 skipped; 99 hung, after which the rest is not run. KEEL_BIN is the folder of the built programs."""
 import ctypes
 import glob
 import itertools
@@ -383,5 +383,8 @@ def main(names):
             failed += 1
             print("FAILED  %s" % name)
             traceback.print_exc()
+            if time.monotonic() - begin > HANG_S:  # the others would hang as long, one after the other
+                print("hung    %s: the rest is not run" % name)
+                sys.exit(99)
         sys.stdout.flush()
     sys.exit(1 if failed else 0 if passed else 77)
