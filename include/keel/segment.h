@@ -37,8 +37,8 @@ typedef enum keel_redundancy {
  *           KEEL_TIMEOUT_MS.
  * errors    the same on all ranks, and then nothing is left of it: KEEL_ERR_MISMATCH if arguments differ, or others
  *           make another call (for good, if that is one of keel/collective.h); KEEL_ERR_NOMEM or
- *           KEEL_ERR_LIMIT if one of them cannot have its part; what keel_fence_all would have told one of them.
- *           KEEL_ERR_STATE, of frees, too: inside a task.
+ *           KEEL_ERR_LIMIT if one of them cannot have its part, or a node its copies; what keel_fence_all would have
+ *           told one of them. KEEL_ERR_STATE, of frees, too: inside a task.
  *           A rank alone may be told KEEL_ERR_TIMEOUT: a process has been stopped (SIGSTOP) for KEEL_TIMEOUT_MS. Then
  *           the same call is made again, and goes on; until it has
  *           ended other allocations, also one with other arguments, and frees, and keel_barrier, keel_bcast and

@@ -111,9 +111,14 @@ static void rank_told(struct agent *a, int from, const struct wire *w, const voi
 
 static void segment_told(struct agent *a, int from, const struct wire *w, const void *body)
 {
-    (void)from;
     (void)body;
-    segments_told(a, w);
+    segments_told(a, from, w);
+}
+
+static void segment_has(struct agent *a, int from, const struct wire *w, const void *body)
+{
+    (void)body;
+    segments_has(a, from, w);
 }
 
 static void relayed_told(struct agent *a, int from, const struct wire *w, const void *body)
@@ -132,7 +137,7 @@ static takes *const taker[WIRE_TYPES] = {
     [WIRE_COMPARE] = strong_asked,       [WIRE_COMPARED] = strong_told,      [WIRE_HASH] = hash_asked,
     [WIRE_HASHED] = verify_told,         [WIRE_RANK_ASK] = rank_asked,       [WIRE_RANK_SAYS] = rank_told,
     [WIRE_ORDER] = ordering_told,        [WIRE_ORDERED] = ordering_told,     [WIRE_SCRUB] = sums_asked,
-    [WIRE_SCRUBBED] = scrub_answered,
+    [WIRE_SCRUBBED] = scrub_answered,    [WIRE_SEGMENT_HAS] = segment_has,
 };
 
 static void peer_received(void *user, int from, const struct wire *w, const void *body)
@@ -244,14 +249,11 @@ bool agent_waits_for(const struct agent *a, int node)
     int looks = ACK_LOOKS;
     if (node == a->self || !a->view.alive[node])
         return false;
-    if (a->segments.waits && !agent_acked(a, node, agent_position(a, node)))
-        return true;
-    if (a->segments.freeing && !agent_acked(a, node, a->segments.freed.told[node]))
-        return true;
     for (const struct waiter *w = a->waiters; w && looks-- > 0; w = w->next)
         if (mark_waits_for(a, &w->mark, node))
             return true;
-    return strong_waits_for(a, node) || ordering_waits_for(a, node) || (a->stash.first && repair_waits_for(a, node));
+    return segments_wait_for(a, node) || strong_waits_for(a, node) || ordering_waits_for(a, node) ||
+           (a->stash.first && repair_waits_for(a, node));
 }
 
 bool agent_makes_view(const struct agent *a)

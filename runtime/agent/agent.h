@@ -2,7 +2,7 @@
  * in a keeld, tests/sim/data in the simulation) hands it transports, memory, the time, and what happens. Its parts:
  *   peer          reliable ordered streams between agents
  *   store         copies of segments
- *   segments      which segments exist, and who knows of them
+ *   segments      which segments exist, and who knows of them (said.h: what the others say of them)
  *   execute       requests of ranks: operations on copies, forwards to the others
  *   ordering      in which order replicas of a program execute what does not commute
  *   strong        gets whose value is never taken back

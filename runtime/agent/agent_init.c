@@ -11,6 +11,7 @@
 #include "runtime/agent/ranks.h"
 #include "runtime/agent/recover.h"
 #include "runtime/agent/repair.h"
+#include "runtime/agent/said.h"
 #include "runtime/agent/segments.h"
 #include "runtime/agent/strong.h"
 #include "runtime/agent/scrub.h"
@@ -140,6 +141,7 @@ keel_status agent_init(struct agent *a, const struct agent_config *config)
         return KEEL_ERR_NOMEM;
     view_replicate(&a->view, config->replicas);
     a->partners = config->on_death == DEATH_PARTNER ? a->view.replicas : NULL;
+    said_silent(&a->view, a->segments.silent);
     ordering_init(a);
     struct peers_ops peer_ops = agent_peers_ops(a);
     struct store_ops store_ops = {a, store_memory, store_memory_free, store_memory_fill, store_memory_empty};

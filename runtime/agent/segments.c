@@ -6,6 +6,7 @@
 #include "runtime/agent/health.h"
 #include "runtime/agent/ranks.h"
 #include "runtime/agent/repair.h"
+#include "runtime/agent/said.h"
 #include "runtime/agent/strong.h"
 #include "runtime/base/log.h"
 #include "runtime/wire/segment_told.h"
@@ -13,8 +14,9 @@
 
 bool segments_init(struct segment_book *s, int members)
 {
-    *s = (struct segment_book){.freed.told = calloc((size_t)members, sizeof *s->freed.told)};
-    return s->freed.told != NULL;
+    *s = (struct segment_book){.freed.told = calloc((size_t)members, sizeof *s->freed.told),
+                               .silent = calloc((size_t)members, sizeof *s->silent)};
+    return s->freed.told && s->silent;
 }
 
 void segments_fini(struct segment_book *s)
@@ -28,6 +30,7 @@ void segments_fini(struct segment_book *s)
         free(f);
     }
     free(s->freed.told);
+    free(s->silent);
     *s = (struct segment_book){0};
 }
 
@@ -116,6 +119,14 @@ static void refuse(struct agent *a, struct proc *proc, const struct control *r, 
     a->ops.answer(a->ops.user, proc, &reply, -1);
 }
 
+/* There was no memory for it, perhaps, and now there is. */
+static void is_here(struct agent *a, struct store_segment *s)
+{
+    if (s->starved)
+        segments_here(a, s);
+    s->starved = false;
+}
+
 void segments_create(struct agent *a, struct proc *proc, const struct control *r)
 {
     if (store_was_freed(&a->store, r->seg)) {
@@ -136,8 +147,8 @@ void segments_create(struct agent *a, struct proc *proc, const struct control *r
         status = segments_make_copies(a, s);
     }
     if (s && status == KEEL_OK)
-        s->starved = false;
-    if (s && status == KEEL_OK && !s->announced && !segments_announce(a, s))
+        is_here(a, s);
+    if (s && status == KEEL_OK && !s->said && !segments_announce(a, s))
         status = KEEL_ERR_NOMEM;
     if (status != KEEL_OK) {
         if (s && !known) {
@@ -256,27 +267,52 @@ static void freed(struct agent *a, const struct msg_segment_freed *m)
     forget(a, m->seg, m->number, (keel_status)m->status);
 }
 
-static void made(struct agent *a, const struct msg_segment *m)
+/* What was agreed on nobody can refuse any more. A rank that comes to it here waits for memory, as it does in a dead
+ * one's place. */
+static void owe(struct agent *a, struct store_segment *s)
 {
-    if (store_was_freed(&a->store, m->seg))
-        return;
-    keel_status status = store_define(&a->store, m->seg, m->bytes_per_rank, m->redundancy, m->number);
-    if (status == KEEL_OK)
-        status = segments_make_copies(a, store_find(&a->store, m->seg));
-    struct store_segment *s = store_find(&a->store, m->seg);
-    /* A rank here that allocates it, too, tries again, and tells all others if it cannot. */
-    bool asked_again = s && ranks_come_to(a, m->number);
-    if (s) {
-        s->uneven = s->uneven || m->uneven;
-        s->starved = status == KEEL_ERR_NOMEM && asked_again;
-    }
-    if (status == KEEL_ERR_MISMATCH)
-        log_warn("segment %u: another node's ranks allocate it with other arguments", m->seg); /* the ranks report it */
-    else if (status != KEEL_OK && !(s && s->starved))
-        agent_break(a, "no memory for a segment");
+    if (s)
+        s->agreed = true;
+    if (!s || !ranks_come_to(a, s->instance))
+        agent_break(a, "no memory for a segment that all ranks have");
 }
 
-void segments_told(struct agent *a, const struct wire *w)
+/* It cannot be here: whoever asks refuses it to a rank, which tells all others; a rank here that allocates it, too,
+ * tries again. Of a group's nobody may be left who frees it: it is as if nothing had been told. */
+static void lack(struct agent *a, struct store_segment *s, bool known)
+{
+    if (s && s->seg >= SEGMENT_GROUP_FIRST && !known)
+        store_free(&a->store, s->seg);
+    else if (s)
+        s->starved = true;
+}
+
+/* What became of it here. */
+static keel_status made(struct agent *a, const struct msg_segment *m)
+{
+    if (store_was_freed(&a->store, m->seg))
+        return KEEL_OK; /* who asks will hear of that */
+    bool known = store_find(&a->store, m->seg) != NULL;
+    keel_status status = store_define(&a->store, m->seg, m->bytes_per_rank, m->redundancy, m->number);
+    struct store_segment *s = store_find(&a->store, m->seg);
+    if (status == KEEL_OK)
+        status = segments_make_copies(a, s);
+    if (status == KEEL_ERR_MISMATCH) {
+        log_warn("segment %u: another node's ranks allocate it with other arguments", m->seg);
+        return KEEL_OK; /* the ranks report it */
+    }
+    if (s)
+        s->uneven = s->uneven || m->uneven;
+    if (s && status == KEEL_OK)
+        is_here(a, s);
+    else
+        lack(a, s, known);
+    if (status != KEEL_OK && m->agreed)
+        owe(a, s);
+    return status;
+}
+
+void segments_told(struct agent *a, int from, const struct wire *w)
 {
     struct msg_segment segment;
     struct msg_segment_freed gone;
@@ -286,22 +322,26 @@ void segments_told(struct agent *a, const struct wire *w)
         freed(a, &gone);
     } else {
         msg_segment_decode(w, &segment);
-        made(a, &segment);
+        keel_status status = made(a, &segment);
+        if (segment.asks && (status == KEEL_OK || !segment.agreed))
+            segments_answer(a, from, segment.seg, status);
     }
 }
 
 /* ---- views ---- */
 
-/* The rank that would have told of it may be gone. */
+/* The rank that waits for memory for it may be gone. */
 static void feed(struct agent *a, struct store_segment *s)
 {
-    s->starved = s->starved && segments_make_copies(a, s) != KEEL_OK;
-    if (s->starved && !ranks_come_to(a, s->instance))
-        agent_break(a, "no memory for a segment");
+    if (segments_make_copies(a, s) == KEEL_OK)
+        is_here(a, s);
+    else if (s->agreed)
+        owe(a, s);
 }
 
 void segments_view_committed(struct agent *a, const struct view_copyset *before)
 {
+    said_silent(&a->view, a->segments.silent);
     for (struct store_segment *s = a->store.first; s; s = s->next) {
         if (s->starved)
             feed(a, s);

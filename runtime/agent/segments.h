@@ -1,5 +1,5 @@
 /* Which segments exist, and who knows of them. A rank's agent makes its own copies, tells all other agents, and answers
- * the rank when all have theirs: when the ranks have agreed on it every copy is there. */
+ * the rank when all have theirs, or one cannot: when the ranks have agreed on it every copy is there. */
 #ifndef KEEL_AGENT_SEGMENTS_H
 #define KEEL_AGENT_SEGMENTS_H
 
@@ -35,8 +35,9 @@ struct segment_book {
         uint64_t *told; /* [members] position of the last word of one that was freed */
         uint32_t by_us; /* of which one that was */
     } freed;
-    int freeing;   /* processes that wait for it */
-    bool declined; /* there was no memory for a copy that was to be filled: VIEW_DECLINED was submitted */
+    int freeing;     /* processes that wait for it */
+    bool declined;   /* there was no memory for a copy that was to be filled: VIEW_DECLINED was submitted */
+    uint8_t *silent; /* [members] of this view (agent/said.h) */
 };
 
 /* False: out of memory. segments_fini frees what was made, also of an all-zero one. */
@@ -52,11 +53,15 @@ static inline bool segments_wait(const struct segment_book *segments)
 void segments_create(struct agent *a, struct proc *proc, const struct control *r);
 void segments_map(struct agent *a, struct proc *proc, const struct control *r);
 void segments_free(struct agent *a, struct proc *proc, const struct control *r);
-/* Another agent tells of one. */
-void segments_told(struct agent *a, const struct wire *w);
+/* Another agent tells of one, or what became at it of one that this node told it of. */
+void segments_told(struct agent *a, int from, const struct wire *w);
+void segments_has(struct agent *a, int from, const struct wire *w);
+/* Without a question. */
 void segments_tell(struct agent *a, int node, const struct store_segment *s);
 /* Answers to those who wait for others to know. Called when something was acknowledged, or a view committed. */
 void segments_acked(struct agent *a);
+/* Does a rank of this node wait for that node to know something? */
+bool segments_wait_for(const struct agent *a, int node);
 /* The process waits for nothing any more. */
 void segments_proc_gone(struct agent *a, const struct proc *proc);
 /* There is no memory for a copy that is to be filled here: it is filled elsewhere, if anywhere, and this node keeps

@@ -14,6 +14,10 @@ struct refused {
 
 /* segments.c: what an allocation was refused with; KEEL_OK: it was not. */
 keel_status segments_refused(const struct segment_book *s, uint32_t seg);
-/* segments_known.c: all that live are told of it. False: no memory. */
+/* segments_known.c: all that live are told of it, and asked. False: no memory. */
 bool segments_announce(struct agent *a, struct store_segment *s);
+/* To who asked. */
+void segments_answer(struct agent *a, int node, uint32_t seg, keel_status status);
+/* All that live hear that it is here after all. */
+void segments_here(struct agent *a, const struct store_segment *s);
 #endif

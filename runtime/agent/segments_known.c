@@ -5,40 +5,98 @@
 
 #include "runtime/agent/agent.h"
 #include "runtime/agent/ranks.h"
+#include "runtime/agent/said.h"
+#include "runtime/base/fault.h"
+#include "runtime/wire/segment_has.h"
 #include "runtime/wire/segment_told.h"
 #include "runtime/wire/system.h"
+
+static struct msg_segment told_of(const struct store_segment *s)
+{
+    return (struct msg_segment){.seg = s->seg,
+                                .number = s->instance,
+                                .bytes_per_rank = s->bytes_per_rank,
+                                .redundancy = s->redundancy,
+                                .uneven = s->uneven};
+}
 
 void segments_tell(struct agent *a, int node, const struct store_segment *s)
 {
     struct wire w;
-    msg_segment_encode(&(struct msg_segment){.seg = s->seg,
-                                             .number = s->instance,
-                                             .bytes_per_rank = s->bytes_per_rank,
-                                             .redundancy = s->redundancy,
-                                             .uneven = s->uneven},
-                       &w);
+    struct msg_segment m = told_of(s);
+    msg_segment_encode(&m, &w);
+    agent_tell(a, node, &w, NULL);
+}
+
+static void ask(struct agent *a, int node, struct store_segment *s, bool agreed)
+{
+    struct wire w;
+    struct msg_segment m = told_of(s);
+    m.asks = true;
+    m.agreed = agreed;
+    msg_segment_encode(&m, &w);
+    s->said[node] = KEEL_IN_PROGRESS;
     agent_tell(a, node, &w, NULL);
 }
 
 bool segments_announce(struct agent *a, struct store_segment *s)
 {
-    if (!s->announced && !(s->announced = calloc((size_t)a->members, sizeof *s->announced)))
+    if (!s->said && !(s->said = calloc((size_t)a->members, sizeof *s->said)))
         return false;
     for (int m = 0; m < a->members; m++)
-        if (m != a->self && a->view.alive[m]) {
-            segments_tell(a, m, s);
-            s->announced[m] = agent_position(a, m);
-        }
+        if (m != a->self && a->view.alive[m])
+            ask(a, m, s, false);
+    FAULT_POINT("segment.asked");
     return true;
 }
 
-static bool everybody_knows(const struct agent *a, uint32_t seg)
+static void say_has(struct agent *a, int node, uint32_t seg, keel_status status)
 {
-    const struct store_segment *s = store_find(&a->store, seg);
-    for (int m = 0; s && s->announced && m < a->members; m++)
-        if (m != a->self && !agent_acked(a, m, s->announced[m]))
-            return false;
-    return true;
+    struct wire w;
+    msg_segment_has_encode(&(struct msg_segment_has){.seg = seg, .status = (int32_t)status}, &w);
+    agent_tell(a, node, &w, NULL);
+}
+
+void segments_answer(struct agent *a, int node, uint32_t seg, keel_status status)
+{
+    peer_unhurried(&a->peers, node); /* the answer says more */
+    FAULT_POINT("segment.answering");
+    say_has(a, node, seg, status);
+    FAULT_POINT("segment.answered");
+}
+
+void segments_here(struct agent *a, const struct store_segment *s)
+{
+    for (int m = 0; m < a->members; m++)
+        if (m != a->self && a->view.alive[m])
+            say_has(a, m, s->seg, KEEL_OK);
+}
+
+void segments_has(struct agent *a, int from, const struct wire *w)
+{
+    struct msg_segment_has m;
+    msg_segment_has_decode(w, &m);
+    struct store_segment *s = store_find(&a->store, m.seg);
+    peer_unhurried(&a->peers, from);
+    if (!s || !s->said)
+        return; /* it was freed meanwhile, or nobody here has asked */
+    s->said[from] = (keel_status)m.status;
+    segments_acked(a);
+}
+
+static keel_status together(const struct agent *a, const struct store_segment *s, enum said_by by)
+{
+    return s && s->said ? said_together(&a->view, a->self, s->said, a->segments.silent, s->redundancy, by) : KEEL_OK;
+}
+
+bool segments_wait_for(const struct agent *a, int node)
+{
+    for (const struct seg_wait *w = a->segments.waits; w; w = w->next) {
+        const struct store_segment *s = store_find(&a->store, w->seg);
+        if (s && s->said && s->said[node] == KEEL_IN_PROGRESS)
+            return true;
+    }
+    return a->segments.freeing && !agent_acked(a, node, a->segments.freed.told[node]);
 }
 
 static bool all_know_of_freed(const struct agent *a)
@@ -79,19 +137,41 @@ static struct proc *of_wait(const struct agent *a, const struct seg_wait *w)
     return p;
 }
 
+/* All ranks have agreed on it: who could not have it is to have it now, or to end. */
+static void ask_again(struct agent *a, struct store_segment *s)
+{
+    for (int m = 0; m < a->members; m++)
+        if (m != a->self && a->view.alive[m] && s->said[m] != KEEL_OK && s->said[m] != KEEL_IN_PROGRESS)
+            ask(a, m, s, true);
+}
+
+/* What a rank that allocates is told now; KEEL_IN_PROGRESS: nothing yet. */
+static keel_status answer_to(struct agent *a, const struct seg_wait *w, const struct proc *p, keel_status all)
+{
+    struct store_segment *s = store_find(&a->store, w->seg);
+    if (w->at_once)
+        return p->freeing ? KEEL_IN_PROGRESS : together(a, s, SAID_BY_SILENT);
+    if (w->seg >= SEGMENT_GROUP_FIRST || all == KEEL_OK)
+        return all;
+    ask_again(a, s);
+    return KEEL_IN_PROGRESS;
+}
+
 /* True: there is nothing more to tell. */
 static bool tell_who_allocates(struct agent *a, struct seg_wait *w)
 {
     struct control reply = {.type = CONTROL_SEG_CREATE, .id = w->id, .seg = w->seg};
     struct proc *p = of_wait(a, w);
-    bool all = everybody_knows(a, w->seg);
-    if (p && all)
+    keel_status all = together(a, store_find(&a->store, w->seg), SAID_BY_ALL);
+    keel_status status = p && w->id ? answer_to(a, w, p, all) : KEEL_IN_PROGRESS;
+    if (p && all == KEEL_OK)
         show_known(p, KNOWN_MADE(w->number));
-    if (p && w->id && (w->at_once ? !p->freeing : all)) {
+    if (status != KEEL_IN_PROGRESS) {
         w->id = 0;
+        reply.status = (int)status;
         a->ops.answer(a->ops.user, p, &reply, -1);
     }
-    return !p || (all && !w->id);
+    return !p || (status != KEEL_OK && status != KEEL_IN_PROGRESS) || (all == KEEL_OK && !w->id);
 }
 
 void segments_acked(struct agent *a)
@@ -139,9 +219,10 @@ static void introduce(struct agent *a, int node)
     for (struct store_segment *s = a->store.first; s; s = s->next) {
         if (s->seg == SYSTEM_SEGMENT)
             continue;
-        segments_tell(a, node, s);
-        if (s->announced)
-            s->announced[node] = agent_position(a, node);
+        if (s->said)
+            ask(a, node, s, false);
+        else
+            segments_tell(a, node, s);
     }
     for (const struct refused *f = a->segments.refused; f; f = f->next)
         tell_it_was_freed(a, node, f->seg, f->number, f->status);

@@ -44,7 +44,7 @@ static void segment_delete(struct store *s, struct store_segment *g)
         s->leaving -= c->left_bytes > 0;
     }
     free(g->copy);
-    free(g->announced);
+    free(g->said);
     free(g);
 }
 

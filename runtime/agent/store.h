@@ -32,8 +32,9 @@ struct store_segment {
     uint64_t bytes_per_rank; /* uneven: what each would have if copies as large were divided alike */
     bool uneven;
     uint64_t instance;       /* the barrier instance that completes its allocation; 0 for the runtime's own */
-    bool starved;            /* told of it, there was no memory: a rank of this node that allocates it will say so */
-    uint64_t *announced;     /* [members] stream positions of this node's WIRE_SEGMENT, or NULL */
+    bool starved;            /* told of it, there was no memory: who asked was told so */
+    bool agreed;             /* and all ranks have agreed on it meanwhile */
+    keel_status *said;       /* [members] what other nodes say of it (agent/said.h); NULL: they were not asked */
     struct store_copy *copy; /* [slots] */
 };
 

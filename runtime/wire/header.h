@@ -5,7 +5,7 @@
  *                              reply.h
  *   a primary to the copies    forward.h, relayed.h; compare.h (strong gets)
  *   copies are made equal      doubt.h, patch.h (fetch and patch), snap.h (a copy is filled)
- *   agent to agent, otherwise  segment_told.h, hash.h (audits), rank_ask.h, order.h (replicas)
+ *   agent to agent, otherwise  segment_told.h, segment_has.h, hash.h (audits), rank_ask.h, order.h (replicas)
  *   a rank to a rank           parcel.h
  *
  * Each has a struct of its own, whose members say what they mean in that message, a msg_NAME_encode that makes the
@@ -43,6 +43,7 @@ enum wire_type {
     WIRE_SNAP_END,
     WIRE_SNAP_HERE,
     WIRE_SEGMENT,
+    WIRE_SEGMENT_HAS,
     WIRE_DOUBT,
     WIRE_FETCH,
     WIRE_PATCH,

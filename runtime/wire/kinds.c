@@ -16,6 +16,7 @@ enum {
     OF_TASK = IDENTITY_F_TASK,
     PACKED = REQUEST_F_PACKED,
     FORWARD = OF_TASK | PACKED | CHAIN_F_RELAY | FORWARD_F_AGAIN | FORWARD_F_ANSWER,
+    SEGMENT = SEGMENT_F_FREED | SEGMENT_F_ASKS | SEGMENT_F_AGREED,
     PARCEL = PARCEL_F_CREATING | PARCEL_F_HOLLOW | PARCEL_F_TELL,
 };
 
@@ -35,7 +36,8 @@ const struct wire_kind wire_kinds[WIRE_TYPES] = {
     [WIRE_SNAP_BLOCK] = {"block of a copy", 0, AGENT, false},
     [WIRE_SNAP_END] = {"end of a copy", 0, AGENT, false},
     [WIRE_SNAP_HERE] = {"copy is here", 0, AGENT, false},
-    [WIRE_SEGMENT] = {"segment", SEGMENT_F_FREED, AGENT, false},
+    [WIRE_SEGMENT] = {"segment", SEGMENT, AGENT, false},
+    [WIRE_SEGMENT_HAS] = {"segment is here", 0, AGENT, false},
     [WIRE_DOUBT] = {"doubt", DOUBT_F_LIVING | DOUBT_F_TORN, AGENT, false},
     [WIRE_FETCH] = {"fetch", PATCH_F_AROUND, AGENT, false},
     [WIRE_PATCH] = {"patch", PATCH_F_AROUND | CHAIN_F_RELAY, AGENT, false},

@@ -5,7 +5,7 @@
 
 #include "runtime/wire/header.h"
 
-enum { SEGMENT_F_FREED = 8 };
+enum { SEGMENT_F_FREED = 8, SEGMENT_F_ASKS = 16, SEGMENT_F_AGREED = 32 };
 
 struct msg_segment {
     uint32_t seg;
@@ -13,11 +13,14 @@ struct msg_segment {
     uint64_t bytes_per_rank;
     uint32_t redundancy;
     bool uneven; /* its ranks asked for parts of different lengths */
+    bool asks;   /* whether the receiver has its copies: it answers (segment_has.h) */
+    bool agreed; /* all ranks have agreed on it: who cannot have it ends */
 };
 
 static inline void msg_segment_encode(const struct msg_segment *m, struct wire *wire)
 {
     *wire = (struct wire){.type = WIRE_SEGMENT,
+                          .flags = (uint8_t)((m->asks ? SEGMENT_F_ASKS : 0) | (m->agreed ? SEGMENT_F_AGREED : 0)),
                           .raw.seg = m->seg,
                           .raw.count = m->uneven,
                           .raw.a = (int64_t)m->bytes_per_rank,
@@ -32,6 +35,8 @@ static inline void msg_segment_decode(const struct wire *wire, struct msg_segmen
     m->bytes_per_rank = (uint64_t)wire->raw.a;
     m->redundancy = (uint32_t)wire->raw.b;
     m->uneven = wire->raw.count != 0;
+    m->asks = wire->flags & SEGMENT_F_ASKS;
+    m->agreed = wire->flags & SEGMENT_F_AGREED;
 }
 
 struct msg_segment_freed {

@@ -20,7 +20,7 @@ static void say(struct tp_ep *ep, bool raw, const struct rank *r, const uint8_t 
     uint8_t bytes[sizeof(struct wire) + 256] = {0};
     size_t size = len;
     if (!raw && len >= 2) {
-        struct wire wire = rank_wire(r, data[0] % 32, 1 + data[1] % 3, data[1] / 3 % 2, 8 * (data[1] / 8));
+        struct wire wire = rank_wire(r, data[0] % WIRE_TYPES, 1 + data[1] % 3, data[1] / 3 % 2, 8 * (data[1] / 8));
         memcpy(bytes, &wire, sizeof wire);
         size_t at = data[0] / 32 * sizeof wire / 8;
         memcpy(bytes + at, data + 2, len - 2);

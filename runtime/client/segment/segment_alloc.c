@@ -1,6 +1,6 @@
 /* Allocations and frees are decisions of all live ranks, each with the next number. Before it says that it can a rank's
  * agent has made its copies, and told the others. What all have then counts as done, and is returned, when all agents
- * have acknowledged it; what was refused, or is freed, is returned as soon as the agent here was told, and counts when
+ * have said so; what was refused, or is freed, is returned as soon as the agent here was told, and counts when
  * all know that. So who joins where number n is the last that counts finds at its own agent what all up to n came
  * to, and takes part in what follows. */
 #include <stdlib.h>

@@ -193,6 +193,8 @@ void model_agent_ends(struct world *w, struct node *n, const char *why)
         w->hopeless = true; /* no quorum is left that certainly works */
         return;
     }
+    if (w->setup.scant && strstr(why, "all ranks have")) /* the rank there that would have refused it is dead */
+        return;
     if (!m->tainted[n->id] && !m->dead[n->id] && n->process.heap.fail_at == 0)
         world_fail(w, "node %d ends itself and is well: %s", n->id, why);
 }

@@ -18,6 +18,9 @@
 #include "tests/sim/data/history.h"
 #include "tests/sim/data/world.h"
 
+/* VAST: bytes of a part for which a node may have no memory; in such a run no other copy is as large as VAST_COPY, and
+ * each of such parts is, whose slots have three ranks at most. */
+enum { VAST = 3 * 1024 * 1024, VAST_COPY = VAST / 3 };
 enum { SEGMENTS_MAX = 10, STAGES_MAX = 24, TASK_STEPS = 3, WORDS_PER_RANK = 3 };
 
 enum pending_state { PENDING_RUNS, PENDING_DOUBT };
@@ -127,6 +130,7 @@ struct planned {
     bool lost[NODES_MAX]; /* [slots]: all whole copies died */
     bool freed;           /* somebody has begun to free it */
     bool made, refused;   /* what first processes were told of its allocation */
+    bool vast;            /* nobody uses it, and a node may have no memory for it */
 };
 
 enum stage_kind { STAGE_BARRIER, STAGE_BCAST, STAGE_SUM, STAGE_RESET, STAGE_FLUSH, STAGE_KEEP, STAGE_BACK };

@@ -62,6 +62,12 @@ static bool is_for_new_copies(const struct agent *a, size_t bytes)
     return any;
 }
 
+/* Only what is vast is: no other copy is as large. */
+static bool is_scant(struct node *n, size_t bytes)
+{
+    return n->w->setup.scant && bytes >= VAST_COPY && sched_chance(&n->w->sched, 0.2);
+}
+
 static bool has_room(struct node *n, size_t bytes)
 {
     int room = n->w->setup.room[n->id];
@@ -71,6 +77,8 @@ static bool has_room(struct node *n, size_t bytes)
 static keel_status ops_memory_make(void *user, size_t bytes, void **base, int64_t *handle)
 {
     struct node *n = user;
+    if (is_scant(n, bytes))
+        return KEEL_ERR_NOMEM;
     if (!has_room(n, bytes))
         return n->id % 2 ? KEEL_ERR_NOMEM : KEEL_ERR_SYSTEM;
     struct memory *m = sim_alloc(sizeof *m);

@@ -105,7 +105,7 @@ static void plan_segment(struct world *w, int tasks)
                                       KEEL_INT32,  KEEL_FLOAT,  KEEL_COMPLEX_DOUBLE};
     s->sum_type = types[sched_below(r, sizeof types / sizeof types[0])];
     s->sum_n += s->sum_n & 1; /* pairs, for the widest type */
-    if (w->setup.wide || sched_chance(r, 0.25))
+    if (w->setup.wide || (sched_chance(r, 0.25) && !w->setup.scant))
         s->wide = sched_chance(r, 0.1)   ? sched_between(r, 300000, 1200000)
                   : sched_chance(r, 0.5) ? sched_between(r, 140000, 400000) /* chunks */
                                          : sched_between(r, 17000, 120000);
@@ -179,6 +179,28 @@ static void plan_group_segment(struct world *w)
     watch_ends(w, i);
 }
 
+/* Made and freed, if nobody refuses it, by all or by a group. */
+static void plan_vast_segments(struct world *w)
+{
+    struct model *m = w->model;
+    struct sched *r = &w->sched;
+    for (int n = (int)sched_between(r, 1, 3); n > 0 && m->segments < SEGMENTS_MAX; n--) {
+        struct planned *s = &m->planned[m->segments++];
+        *s = (struct planned){.index = -1,
+                              .alloc_at = (int)sched_below(r, (uint64_t)m->stages),
+                              .redundancy = (keel_redundancy)sched_below(r, CLASSES),
+                              .bytes = VAST,
+                              .of_group = sched_chance(r, 0.5),
+                              .vast = true};
+        s->free_at = s->alloc_at + 1;
+        if (!s->of_group)
+            continue;
+        s->part = sim_alloc((size_t)w->setup.ranks * sizeof *s->part);
+        for (int rank = 0; rank < w->setup.ranks; rank++)
+            s->part[rank] = s->bytes;
+    }
+}
+
 void program_plan(struct world *w)
 {
     struct model *m = w->model;
@@ -200,6 +222,8 @@ void program_plan(struct world *w)
         plan_mutexes(w);
     if (w->setup.grouped)
         plan_group_segment(w);
+    if (w->setup.scant)
+        plan_vast_segments(w);
     if (w->setup.signals)
         m->planned[0].free_at = -1;
     for (int k = 0; w->setup.signals && k < m->stages; k++)

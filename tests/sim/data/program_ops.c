@@ -18,7 +18,7 @@ static int some_segment(const struct program *p)
 {
     int at[SEGMENTS_MAX], n = 0;
     for (int i = 0; i < p->w->model->segments; i++)
-        if (p->seg[i] && !p->w->model->planned[i].is_pool)
+        if (p->seg[i] && !p->w->model->planned[i].is_pool && !p->w->model->planned[i].vast)
             at[n++] = i;
     return n ? at[sched_below(program_random(p), (uint64_t)n)] : -1;
 }

@@ -27,6 +27,35 @@ bool program_data_lost(struct program *p, keel_status status, const char *call)
     return true;
 }
 
+/* Who returns with it finds it everywhere: looking straight into the agents, at each whole copy of their views. */
+static void expect_made(struct world *w, uint32_t seg)
+{
+    for (int i = 0; i < w->members; i++) {
+        const struct agent *a = &w->node[i].agent;
+        const struct store_segment *s = !a->store.bucket || w->model->dead[i] || w->model->tainted[i] || a->broken
+                                            ? NULL
+                                            : store_find(&a->store, seg);
+        for (int slot = 0; s && slot < w->setup.nodes; slot++) {
+            const struct view_copyset *g = &a->view.copyset[copyset_of(slot, s->redundancy)];
+            int at = view_copy_at(g, i);
+            if (at >= 0 && g->copy[at].whole && !s->copy[slot].base && !s->copy[slot].lost)
+                world_fail(w, "segment %u is there, and node %d has no copy of slot %d", seg, i, slot);
+        }
+    }
+}
+
+/* All are told the same. */
+static void told_of_vast(struct program *p, int i, keel_status status)
+{
+    struct planned *s = &p->w->model->planned[i];
+    s->refused = s->refused || status != KEEL_OK;
+    if (status == KEEL_OK ? s->refused : s->made)
+        world_fail(p->w, "rank %d: allocation %d says %s, and another one to others", p->r->rank, i,
+                   keel_status_name(status));
+    if (status == KEEL_OK)
+        expect_made(p->w, p->seg[i]->index);
+}
+
 /* Those of the first processes that live make it; a death, or a member that stands still, may keep them from it. */
 static bool allocate_in_group(struct program *p, int i)
 {
@@ -55,6 +84,10 @@ static bool allocate_in_group(struct program *p, int i)
                 keel_status_name(status));
     if (p->over || model_is_zombie(w, p->r->rank, 0))
         return !p->over;
+    if (s->vast && (status == KEEL_OK || status == KEEL_ERR_NOMEM))
+        told_of_vast(p, i, status);
+    if (s->vast && status == KEEL_ERR_NOMEM)
+        return true;
     if (status == KEEL_ERR_RANK_DEAD || status == KEEL_ERR_REVOKED || status == KEEL_ERR_TIMEOUT)
         return true;
     if (program_data_lost(p, status, "keel_segment_alloc_group"))
@@ -103,6 +136,8 @@ static bool allocate(struct program *p, int i)
     if (p->r->incarnation == 0 && !model_is_zombie(w, p->r->rank, 0)) {
         s->made = s->made || status == KEEL_OK;
         s->refused = s->refused || status == KEEL_ERR_NOMEM;
+        if (s->vast && status == KEEL_OK)
+            expect_made(w, p->seg[i]->index);
         if (s->made && s->refused)
             world_fail(w, "rank %d: allocation %d says %s, and another one to others", p->r->rank, i,
                        keel_status_name(status));
@@ -110,6 +145,8 @@ static bool allocate(struct program *p, int i)
     if (p->r->incarnation > 0 && ((s->refused && status == KEEL_OK) || (s->made && status == KEEL_ERR_NOMEM)))
         world_fail(w, "rank %d.%u: allocation %d says %s, and another one to others", p->r->rank, p->r->incarnation, i,
                    keel_status_name(status));
+    if (status == KEEL_ERR_NOMEM && s->vast)
+        return !p->over;
     if (status == KEEL_ERR_NOMEM && w->setup.fail_at) /* all get it, and end together */
         runner_exit(p->r, 3);
     if (program_data_lost(p, status, "an allocation"))

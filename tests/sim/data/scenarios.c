@@ -43,6 +43,8 @@ const struct scenario scenario[] = {
     {"checks", "the same, and replicas compare what they do", scenario_checks},
     {"wrong-bits", "a bit flips where a replica puts from, or puts to: it is told, or mended", scenario_wrong_bits},
     {"no-memory", "the n-th allocation of a rank or of an agent fails", scenario_no_memory},
+    {"scant", "nodes have no memory for what all or a group allocate, and die or freeze while they say so",
+     scenario_scant},
     {"scarce", "allocations of a rank or of an agent fail while other things go wrong", scenario_scarce},
     {"each-of-a-rank", "a small program again and again, until each allocation of a rank has failed",
      scenario_each_of_a_rank},

@@ -48,6 +48,7 @@ void scenario_wrong_bits(struct setup *s, struct rng *rng);
 
 /* scenarios_memory.c */
 void scenario_no_memory(struct setup *s, struct rng *rng);
+void scenario_scant(struct setup *s, struct rng *rng);
 void scenario_scarce(struct setup *s, struct rng *rng);
 void scenario_each_of_a_rank(struct setup *s, struct rng *rng);
 void scenario_each_of_an_agent(struct setup *s, struct rng *rng);

@@ -13,6 +13,28 @@ void scenario_no_memory(struct setup *s, struct rng *rng)
     s->fail_at = 1 + rng_below(rng, node ? 1200 : 80);
 }
 
+/* Nodes have no memory for segments that all or a group allocate, and say so; others die, or they themselves, at any
+ * step of that. */
+void scenario_scant(struct setup *s, struct rng *rng)
+{
+    static const char *const at[] = {"segment.asked",        "segment.answering", "segment.answered",
+                                     "segment.made",         "segment.deciding",  "segment.decided",
+                                     "segment.group_placed", "segment.group_made"};
+    enum { AT = sizeof at / sizeof at[0] };
+    s->scant = true;
+    s->nodes = 2 + (int)rng_below(rng, 4);
+    s->ranks = s->nodes + (int)rng_below(rng, 3);
+    s->rounds = 2 + (int)rng_below(rng, 5);
+    s->disasters = (int)rng_below(rng, 5);
+    for (int i = 1 + (int)rng_below(rng, 4); i > 0 && s->aims < AIMS_MAX; i--) {
+        struct aim *a = &s->aim[s->aims++];
+        *a = (struct aim){.node = -1, .rank = -1, .nth = 1 + (unsigned)rng_below(rng, rng_below(rng, 2) ? 6 : 40)};
+        snprintf(a->point, sizeof a->point, "%s", at[rng_below(rng, AT)]);
+        a->action = (enum aim_action)rng_below(rng, AIM_STALL + 1);
+        a->ns = rng_below(rng, rng_below(rng, 2) ? 5 * MS : 120 * MS);
+    }
+}
+
 /* Allocations fail, in a rank, also in those that take its place, or in an agent, while other things go wrong. */
 void scenario_scarce(struct setup *s, struct rng *rng)
 {

@@ -201,6 +201,7 @@ struct setup {
     bool kills;               /* in such a run a rank that gets no memory ends by a signal, not with the job */
     double exits;             /* of a rank in a stage, with 0 and without keel_finalize */
     int room[NODES_MAX];      /* so many new copies a node has memory and descriptors for; -1: all */
+    bool scant;               /* nodes have no memory for segments that nothing else needs */
     struct aim aim[AIMS_MAX];
     int aims;
     bool wide;                       /* mostly puts of more than 16 KiB */

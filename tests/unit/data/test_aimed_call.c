@@ -68,11 +68,11 @@ static void test_aimed_node_without_memory_for_a_segment_lets_its_rank_say_so(vo
     struct control r = {.type = CONTROL_SEG_CREATE, .id = 1, .seg = 4, .bytes = 64, .redundancy = 1, .b = 1};
     struct wire tell = {.type = WIRE_SEGMENT, .raw.seg = 4, .raw.a = 64, .raw.b = 1, .raw.identity = 1};
     memory_fail_at(3); /* the copy, behind the segment */
-    segments_told(a, &tell);
+    segments_told(a, 0, &tell);
     assert_true(memory_failed());
     assert_false(w.node[1].fatal);
     for (int node = 0; node < 4; node += 2)
-        segments_told(&w.node[node].agent, &tell);
+        segments_told(&w.node[node].agent, 0, &tell);
     memory_fail_at(2); /* behind the waiter */
     segments_create(a, &here, &r);
     assert_true(memory_failed());
@@ -83,29 +83,6 @@ static void test_aimed_node_without_memory_for_a_segment_lets_its_rank_say_so(vo
     for (int node = 0; node < 4; node++)
         assert_null(store_find(&w.node[node].agent.store, 4));
     w.node[0].agent.ranks.procs = a->ranks.procs = NULL;
-}
-
-/* the same, and the rank that would have said so dies: the node cannot keep its promise. */
-static void test_aimed_node_without_memory_ends_if_nobody_says_so(void **state)
-{
-    (void)state;
-    struct wire tell = {.type = WIRE_SEGMENT, .raw.seg = 4, .raw.a = 64, .raw.b = 1, .raw.identity = 1};
-    memory_fail_at(3);
-    segments_told(&w.node[1].agent, &tell);
-    assert_true(memory_failed());
-    assert_false(w.node[1].fatal);
-    struct view_event dead = {.type = VIEW_RANK_DEAD, .a = 1, .c = 9};
-    world_prepare(&dead, 1);
-    world_pump();
-    for (int node = 0; node < 4; node++) {
-        memory_fail_at(node == 1 ? 1 : 0);
-        world_commit(node, &dead, 1);
-        memory_failed();
-    }
-    assert_true(w.node[1].fatal);
-    w.node[1].still = true;
-    world_kill_node(1);
-    world_restore();
 }
 
 /* an agent that could not tell something answers nobody. */
@@ -313,7 +290,7 @@ static void four_are_told_of_it(void)
 {
     struct wire tell = {.type = WIRE_SEGMENT, .raw.seg = 4, .raw.a = 64, .raw.b = 1, .raw.identity = 1};
     for (int node = 0; node < 4; node++)
-        segments_told(&w.node[node].agent, &tell);
+        segments_told(&w.node[node].agent, 0, &tell);
 }
 
 /* an agent answers who tells it what a segment came to when all others know it. */
@@ -567,7 +544,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_aimed_copy_that_cannot_be_mapped_is_told, setup, client_close),
         cmocka_unit_test_setup_teardown(test_aimed_node_without_memory_for_a_segment_lets_its_rank_say_so, setup,
                                         teardown),
-        cmocka_unit_test_setup_teardown(test_aimed_node_without_memory_ends_if_nobody_says_so, setup, teardown),
         cmocka_unit_test_setup_teardown(test_aimed_agent_without_memory_answers_nobody, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

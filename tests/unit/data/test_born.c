@@ -18,7 +18,7 @@ static void open_three(void)
 static void tell_all(const struct wire *told)
 {
     for (int i = 0; i < 3; i++)
-        segments_told(&w.node[i].agent, told);
+        segments_told(&w.node[i].agent, 0, told);
 }
 
 /* Segment 4 is there, 5 was freed, 6 came to nothing, and so did 7, later. */
@@ -94,8 +94,8 @@ static void test_born_hears_what_was_said_in_older_views(void **state)
                 new = old;
     new.raw.seg = 5;
     new.epoch = w.epoch;
-    segments_told(&w.node[2].agent, &new);
-    segments_told(&w.node[2].agent, &old);
+    segments_told(&w.node[2].agent, 0, &new);
+    segments_told(&w.node[2].agent, 0, &old);
     world_pump();
     assert_non_null(store_find(&w.node[node].agent.store, 4));
     assert_null(store_find(&w.node[node].agent.store, 5));

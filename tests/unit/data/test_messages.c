@@ -26,6 +26,7 @@
 #include "runtime/wire/relayed.h"
 #include "runtime/wire/reply.h"
 #include "runtime/wire/rmw.h"
+#include "runtime/wire/segment_has.h"
 #include "runtime/wire/segment_told.h"
 #include "runtime/wire/snap.h"
 #include "seed.h"
@@ -94,8 +95,9 @@ static struct rng rng;
 #define SNAP_BEGIN(F) IN_SNAP(F) F(forwards)
 #define SNAP_SEEN(F) IN_SNAP(F) F(len)
 #define SNAP_BLOCK(F) IN_SNAP(F) F(seg) F(offset) F(len) F(lost)
-#define SEGMENT(F) F(seg) F(number) F(bytes_per_rank) F(redundancy) F(uneven)
+#define SEGMENT(F) F(seg) F(number) F(bytes_per_rank) F(redundancy) F(uneven) F(asks) F(agreed)
 #define SEGMENT_FREED(F) F(seg) F(number) F(status)
+#define SEGMENT_HAS(F) F(seg) F(status)
 #define DOUBT(F) AT(F, at) F(bytes) F(torn) F(living) F(level) F(put) LIFE(F, writer) F(generation)
 #define DOUBT_END(F) F(slot) F(class) F(generation)
 #define OF(F) AT(F, of.at) F(of.class) F(of.generation) F(of.around)
@@ -135,6 +137,7 @@ ROUND_TRIP(snap_block, WIRE_SNAP_BLOCK, WIRE_OF_AGENTS, SNAP_BLOCK, )
 ROUND_TRIP_OF(snap_end, msg_snap, msg_snap_decode, WIRE_SNAP_END, WIRE_OF_AGENTS, SNAP, )
 ROUND_TRIP_OF(snap_here, msg_snap, msg_snap_decode, WIRE_SNAP_HERE, WIRE_OF_AGENTS, SNAP, )
 ROUND_TRIP(segment, WIRE_SEGMENT, WIRE_OF_AGENTS, SEGMENT, )
+ROUND_TRIP(segment_has, WIRE_SEGMENT_HAS, WIRE_OF_AGENTS, SEGMENT_HAS, )
 ROUND_TRIP(segment_freed, WIRE_SEGMENT, WIRE_OF_AGENTS, SEGMENT_FREED, )
 ROUND_TRIP(doubt, WIRE_DOUBT, WIRE_OF_AGENTS, DOUBT, )
 ROUND_TRIP(doubt_end, WIRE_DOUBT, WIRE_OF_AGENTS, DOUBT_END, )
@@ -377,6 +380,7 @@ int main(void)
         TRIP(snap_here),
         TRIP(segment),
         TRIP(segment_freed),
+        TRIP(segment_has),
         TRIP(doubt),
         TRIP(doubt_end),
         TRIP(fetch),
