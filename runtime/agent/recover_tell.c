@@ -133,7 +133,7 @@ void tell_redundancy(struct agent *a, bool was_whole)
         return;
     char why[96];
     if (now.reduced)
-        agent_say(a, "redundancy_reduced", J_UINT("epoch", a->view.epoch), J_INT("groups", now.reduced),
+        agent_say(a, "redundancy_reduced", J_UINT("epoch", a->view.epoch), J_INT("copysets", now.reduced),
                   J_INT("slot", now.first_reduced), J_TEXT("why", reason(a, &now, why, sizeof why)));
     else
         agent_say(a, "redundancy_restored", J_UINT("epoch", a->view.epoch), J_INT("slots", a->view.nodes));

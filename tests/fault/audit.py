@@ -128,6 +128,7 @@ def test_nodes_whose_memory_ends_while_they_are_filled_lose_nothing():
             job.kill_node(1)
             assert job.until(lambda c: c.redundant(), "the copies to be declined"), job.stderr()
             assert job.has("redundancy_reduced") and not job.has("data_lost"), job.seen
+            assert all(e["copysets"] > 0 and e["why"] for e in job.has("redundancy_reduced")), job.seen
             job.expect_equal()
             ends_well(job)
             job.poll()

@@ -204,6 +204,7 @@ static void test_repair_two_of_three_die_together_the_last_one_fills_others(void
     assert_int_equal(word_at(3, SEG_TRIPLE, 0, 8), 100);
     assert_true(copyset_at(2, SEG_SHADOW, 0)->lost_at != 0);
     assert_non_null(strstr(w.node[2].said, "redundancy_reduced")); /* two nodes are no three copies */
+    assert_non_null(strstr(w.node[2].last, "\"copysets\":"));
     assert_null(strstr(w.node[2].said, "redundancy_restored"));
 }
 
