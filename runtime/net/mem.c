@@ -1,96 +1,22 @@
 /* Connections inside one process, for tests and simulation. What one end posts waits in the other end's inbox until
  * that end polls: an end that does not poll is a frozen peer, as with real networks. One lock guards everything, so
  * that ends may live in different threads; nothing here is fast. */
-#include "runtime/net/transport.h"
+#include "runtime/net/mem_int.h"
 
 #include <assert.h>
 #include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/queue.h>
 #include <unistd.h>
 
-enum { INBOX_MAX = 64 * 1024 * 1024 };
-
-enum item_kind { ITEM_MESSAGE, ITEM_WRITE, ITEM_READ };
-
-/* One operation on its way. */
-struct item {
-    STAILQ_ENTRY(item) link;
-    enum item_kind kind;
-    struct tp_op *op;
-    void *local; /* of the origin */
-    uint64_t key, offset;
-    size_t len;
-    uint8_t bytes[]; /* ITEM_MESSAGE */
-};
-STAILQ_HEAD(item_list, item);
-
-enum ep_state { EP_CONNECTING, EP_UP, EP_BROKEN /* inbox first, then TP_CLOSED */, EP_CLOSED };
-
-struct mem_ep {
-    struct tp_ep base;
-    enum ep_state state;
-    struct mem_ep *peer;     /* NULL unless EP_UP */
-    struct tp_connreq *asks; /* while EP_CONNECTING */
-    struct item_list inbox;
-    size_t inbox_bytes;
-    TAILQ_ENTRY(mem_ep) link;
-};
-TAILQ_HEAD(ep_list, mem_ep);
-
-struct tp_connreq {
-    struct mem_ep *from; /* NULL: it gave up */
-    LIST_ENTRY(tp_connreq) link;
-    size_t len;
-    uint8_t hello[TP_CONNECT_MAX];
-};
-
-struct told {
-    STAILQ_ENTRY(told) link;
-    struct tp_event event;
-};
-
-struct region {
-    LIST_ENTRY(region) link;
-    uint64_t key;
-    uint8_t *memory;
-    size_t len;
-};
-
-struct mem_tp {
-    struct tp base;
-    uint64_t id;
-    int rails, listening; /* how many there are, and on how many of them it does */
-    bool armed;
-    int bell;
-    struct ep_list eps, graveyard;
-    STAILQ_HEAD(, told) events;
-    struct item_list held; /* messages the caller looks at until the next poll */
-    LIST_HEAD(, region) regions;
-    LIST_HEAD(, tp_connreq) reqs;
-    LIST_ENTRY(mem_tp) link;
-};
-
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+pthread_mutex_t mem_lock = PTHREAD_MUTEX_INITIALIZER;
 static LIST_HEAD(, mem_tp) tps = LIST_HEAD_INITIALIZER(tps); /* under lock, as all below */
 static uint64_t last_id;
 
-static struct mem_tp *tp_of(struct tp *tp)
-{
-    return (struct mem_tp *)tp;
-}
-
-static struct mem_tp *tp_of_ep(const struct mem_ep *ep)
-{
-    return (struct mem_tp *)ep->base.tp;
-}
-
 /* ---- telling ---- */
 
-static void wake(struct mem_tp *tp)
+void mem_wake(struct mem_tp *tp)
 {
     uint64_t one = 1;
     if (!tp->armed)
@@ -107,21 +33,21 @@ static void tell(struct mem_tp *tp, struct tp_event event)
         abort(); /* a test tool: out of memory is the end of the test */
     told->event = event;
     STAILQ_INSERT_TAIL(&tp->events, told, link);
-    wake(tp);
+    mem_wake(tp);
 }
 
 static void tell_ep(struct mem_ep *ep, enum tp_event_type type, keel_status status)
 {
-    tell(tp_of_ep(ep), (struct tp_event){.type = type, .status = status, .ep = &ep->base});
+    tell(mem_tp_of_ep(ep), (struct tp_event){.type = type, .status = status, .ep = &ep->base});
 }
 
-static void tell_done(struct mem_ep *origin, struct tp_op *op, keel_status status)
+void mem_tell_done(struct mem_ep *origin, struct tp_op *op, keel_status status)
 {
     assert(origin); /* break_at takes what asks for an answer out of both inboxes */
-    tell(tp_of_ep(origin), (struct tp_event){.type = TP_DONE, .status = status, .ep = &origin->base, .op = op});
+    tell(mem_tp_of_ep(origin), (struct tp_event){.type = TP_DONE, .status = status, .ep = &origin->base, .op = op});
 }
 
-static void end(struct mem_ep *ep, keel_status status)
+void mem_end(struct mem_ep *ep, keel_status status)
 {
     ep->state = EP_CLOSED;
     tell_ep(ep, TP_CLOSED, status);
@@ -135,7 +61,7 @@ static void lose_inbox(struct mem_ep *ep, struct mem_ep *origin, bool messages_t
     while ((item = STAILQ_FIRST(&ep->inbox)) != NULL) {
         STAILQ_REMOVE_HEAD(&ep->inbox, link);
         if (item->op)
-            tell_done(origin, item->op, KEEL_ERR_LINK);
+            mem_tell_done(origin, item->op, KEEL_ERR_LINK);
         item->op = NULL;
         if (item->kind == ITEM_MESSAGE && !messages_too)
             STAILQ_INSERT_TAIL(&kept, item, link);
@@ -146,7 +72,7 @@ static void lose_inbox(struct mem_ep *ep, struct mem_ep *origin, bool messages_t
 }
 
 /* The connection breaks at ep's end, which sees TP_CLOSED at once; the other end first reads what has arrived. */
-static void break_at(struct mem_ep *ep)
+void mem_break_at(struct mem_ep *ep)
 {
     struct mem_ep *peer = ep->peer;
     if (ep->asks) {
@@ -159,10 +85,10 @@ static void break_at(struct mem_ep *ep)
         peer->state = EP_BROKEN;
         peer->peer = NULL;
         ep->peer = NULL;
-        wake(tp_of_ep(peer));
+        mem_wake(mem_tp_of_ep(peer));
     }
     if (ep->state != EP_CLOSED)
-        end(ep, KEEL_ERR_LINK);
+        mem_end(ep, KEEL_ERR_LINK);
 }
 
 /* ---- open and close ---- */
@@ -183,10 +109,10 @@ static keel_status mem_open(const struct tp_config *config, struct tp **out)
     TAILQ_INIT(&tp->graveyard);
     STAILQ_INIT(&tp->events);
     STAILQ_INIT(&tp->held);
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&mem_lock);
     tp->id = ++last_id;
     LIST_INSERT_HEAD(&tps, tp, link);
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&mem_lock);
     *out = &tp->base;
     return KEEL_OK;
 }
@@ -205,8 +131,8 @@ static void forget_events_of(struct mem_tp *tp, const struct tp_ep *ep)
 
 static void destroy_locked(struct mem_ep *ep)
 {
-    struct mem_tp *tp = tp_of_ep(ep);
-    break_at(ep);
+    struct mem_tp *tp = mem_tp_of_ep(ep);
+    mem_break_at(ep);
     struct item *item;
     while ((item = STAILQ_FIRST(&ep->inbox)) != NULL) {
         STAILQ_REMOVE_HEAD(&ep->inbox, link);
@@ -217,7 +143,7 @@ static void destroy_locked(struct mem_ep *ep)
     TAILQ_INSERT_TAIL(&tp->graveyard, ep, link);
 }
 
-static void recycle(struct mem_tp *tp)
+void mem_recycle(struct mem_tp *tp)
 {
     struct item *item;
     struct mem_ep *ep;
@@ -235,7 +161,7 @@ static void request_end(struct tp_connreq *req, keel_status status)
 {
     if (req->from) {
         req->from->asks = NULL;
-        end(req->from, status);
+        mem_end(req->from, status);
     }
     LIST_REMOVE(req, link);
     free(req);
@@ -243,17 +169,17 @@ static void request_end(struct tp_connreq *req, keel_status status)
 
 static void mem_close(struct tp *base)
 {
-    struct mem_tp *tp = tp_of(base);
+    struct mem_tp *tp = mem_tp_of(base);
     struct region *region;
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&mem_lock);
     LIST_REMOVE(tp, link);
     while (!LIST_EMPTY(&tp->reqs))
         request_end(LIST_FIRST(&tp->reqs), KEEL_ERR_LINK); // NOLINT(clang-analyzer-unix.Malloc): it is off the list
     while (!TAILQ_EMPTY(&tp->eps))
         destroy_locked(TAILQ_FIRST(&tp->eps));
     forget_events_of(tp, NULL);
-    recycle(tp);
-    pthread_mutex_unlock(&lock);
+    mem_recycle(tp);
+    pthread_mutex_unlock(&mem_lock);
     while ((region = LIST_FIRST(&tp->regions)) != NULL) {
         LIST_REMOVE(region, link);
         free(region);
@@ -266,13 +192,13 @@ static void mem_close(struct tp *base)
 
 static keel_status mem_listen(struct tp *base, struct tp_addr *out)
 {
-    struct mem_tp *tp = tp_of(base);
+    struct mem_tp *tp = mem_tp_of(base);
     if (tp->listening == tp->rails)
         return KEEL_ERR_STATE;
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&mem_lock);
     *out = (struct tp_addr){.len = sizeof(tp->id), .rail = (uint16_t)tp->listening++};
     memcpy(out->bytes, &tp->id, sizeof(tp->id));
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&mem_lock);
     return KEEL_OK;
 }
 
@@ -301,17 +227,17 @@ static struct mem_tp *listener_at(const struct tp_addr *addr)
 static keel_status mem_connect(struct tp *base, const struct tp_addr *to, const void *hello, size_t len, void *user,
                                struct tp_ep **out)
 {
-    if (len > TP_CONNECT_MAX || to->len != sizeof(uint64_t) || to->rail >= tp_of(base)->rails)
+    if (len > TP_CONNECT_MAX || to->len != sizeof(uint64_t) || to->rail >= mem_tp_of(base)->rails)
         return KEEL_ERR_ARG;
     struct tp_connreq *req = calloc(1, sizeof(*req));
-    pthread_mutex_lock(&lock);
-    struct mem_ep *ep = req ? ep_new(tp_of(base), user, EP_CONNECTING) : NULL;
+    pthread_mutex_lock(&mem_lock);
+    struct mem_ep *ep = req ? ep_new(mem_tp_of(base), user, EP_CONNECTING) : NULL;
     struct mem_tp *target = listener_at(to);
     if (!ep) {
         free(req);
     } else if (!target) {
         free(req);
-        end(ep, KEEL_ERR_NODE_DEAD);
+        mem_end(ep, KEEL_ERR_NODE_DEAD);
     } else {
         req->from = ep;
         req->len = len;
@@ -321,7 +247,7 @@ static keel_status mem_connect(struct tp *base, const struct tp_addr *to, const 
         LIST_INSERT_HEAD(&target->reqs, req, link);
         tell(target, (struct tp_event){.type = TP_CONNREQ, .req = req, .data = req->hello, .len = len});
     }
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&mem_lock);
     if (!ep)
         return KEEL_ERR_NOMEM;
     *out = &ep->base;
@@ -330,8 +256,8 @@ static keel_status mem_connect(struct tp *base, const struct tp_addr *to, const 
 
 static keel_status mem_accept(struct tp *base, struct tp_connreq *req, void *user, struct tp_ep **out)
 {
-    pthread_mutex_lock(&lock);
-    struct mem_ep *ep = ep_new(tp_of(base), user, EP_UP), *from = req->from;
+    pthread_mutex_lock(&mem_lock);
+    struct mem_ep *ep = ep_new(mem_tp_of(base), user, EP_UP), *from = req->from;
     if (ep && from) {
         ep->peer = from;
         from->peer = ep;
@@ -340,7 +266,7 @@ static keel_status mem_accept(struct tp *base, struct tp_connreq *req, void *use
         tell_ep(ep, TP_CONNECTED, KEEL_OK);
         tell_ep(from, TP_CONNECTED, KEEL_OK);
     } else if (ep) {
-        end(ep, KEEL_ERR_LINK);
+        mem_end(ep, KEEL_ERR_LINK);
     }
     if (ep) {
         LIST_REMOVE(req, link);
@@ -348,7 +274,7 @@ static keel_status mem_accept(struct tp *base, struct tp_connreq *req, void *use
     } else {
         request_end(req, KEEL_ERR_AUTH);
     }
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&mem_lock);
     if (!ep)
         return KEEL_ERR_NOMEM;
     *out = &ep->base;
@@ -358,219 +284,27 @@ static keel_status mem_accept(struct tp *base, struct tp_connreq *req, void *use
 static void mem_reject(struct tp *base, struct tp_connreq *req)
 {
     (void)base;
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&mem_lock);
     request_end(req, KEEL_ERR_AUTH);
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&mem_lock);
 }
 
 static void mem_disconnect(struct tp_ep *tp_ep)
 {
     struct mem_ep *ep = (struct mem_ep *)tp_ep;
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&mem_lock);
     if (ep->state != EP_CLOSED)
-        break_at(ep);
-    pthread_mutex_unlock(&lock);
+        mem_break_at(ep);
+    pthread_mutex_unlock(&mem_lock);
 }
 
 static void mem_ep_destroy(struct tp_ep *tp_ep)
 {
     if (!tp_ep)
         return;
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&mem_lock);
     destroy_locked((struct mem_ep *)tp_ep);
-    pthread_mutex_unlock(&lock);
-}
-
-/* ---- memory ---- */
-
-static struct region *region_find(struct mem_tp *tp, uint64_t key)
-{
-    struct region *region;
-    LIST_FOREACH(region, &tp->regions, link)
-        if (region->key == key)
-            return region;
-    return NULL;
-}
-
-static keel_status mem_reg(struct tp *base, void *memory, size_t len, uint64_t key)
-{
-    struct mem_tp *tp = tp_of(base);
-    struct region *region = calloc(1, sizeof(*region));
-    if (!region)
-        return KEEL_ERR_NOMEM;
-    *region = (struct region){.key = key, .memory = memory, .len = len};
-    pthread_mutex_lock(&lock);
-    keel_status status = region_find(tp, key) ? KEEL_ERR_ARG : KEEL_OK;
-    if (status == KEEL_OK)
-        LIST_INSERT_HEAD(&tp->regions, region, link);
-    else
-        free(region);
-    pthread_mutex_unlock(&lock);
-    return status;
-}
-
-static void mem_unreg(struct tp *base, uint64_t key)
-{
-    pthread_mutex_lock(&lock);
-    struct region *region = region_find(tp_of(base), key);
-    if (region) {
-        LIST_REMOVE(region, link);
-        free(region);
-    }
-    pthread_mutex_unlock(&lock);
-}
-
-/* ---- transfers ---- */
-
-static keel_status post(struct mem_ep *ep, struct item *item)
-{
-    keel_status status = KEEL_OK;
-    pthread_mutex_lock(&lock);
-    if (ep->state != EP_UP || !ep->peer) {
-        status = KEEL_ERR_LINK;
-    } else if (item->kind == ITEM_MESSAGE && ep->peer->inbox_bytes + item->len > INBOX_MAX) {
-        break_at(ep);
-        status = KEEL_ERR_LINK;
-    } else {
-        if (item->op)
-            item->op->ep = &ep->base;
-        STAILQ_INSERT_TAIL(&ep->peer->inbox, item, link);
-        if (item->kind == ITEM_MESSAGE)
-            ep->peer->inbox_bytes += item->len;
-        wake(tp_of_ep(ep->peer));
-    }
-    pthread_mutex_unlock(&lock);
-    if (status != KEEL_OK)
-        free(item);
-    return status;
-}
-
-static keel_status mem_send(struct tp_ep *ep, const void *header, size_t hlen, const void *body, size_t len,
-                            struct tp_op *op)
-{
-    if (hlen > TP_FRAME_MAX || len > TP_FRAME_MAX - hlen)
-        return KEEL_ERR_ARG;
-    struct item *item = calloc(1, sizeof(*item) + hlen + len);
-    if (!item)
-        return KEEL_ERR_NOMEM;
-    item->kind = ITEM_MESSAGE;
-    item->op = op;
-    item->len = hlen + len;
-    if (hlen)
-        memcpy(item->bytes, header, hlen);
-    if (len)
-        memcpy(item->bytes + hlen, body, len);
-    return post((struct mem_ep *)ep, item);
-}
-
-static keel_status rma(struct tp_ep *ep, enum item_kind kind, void *local, size_t len, uint64_t key, uint64_t offset,
-                       struct tp_op *op)
-{
-    struct item *item = calloc(1, sizeof(*item));
-    if (!item)
-        return KEEL_ERR_NOMEM;
-    *item = (struct item){.kind = kind, .op = op, .local = local, .len = len, .key = key, .offset = offset};
-    return post((struct mem_ep *)ep, item);
-}
-
-static keel_status mem_write(struct tp_ep *ep, const void *src, size_t len, uint64_t key, uint64_t offset,
-                             struct tp_op *op)
-{
-    return rma(ep, ITEM_WRITE, (void *)(uintptr_t)src, len, key, offset, op);
-}
-
-static keel_status mem_read(struct tp_ep *ep, void *dst, size_t len, uint64_t key, uint64_t offset, struct tp_op *op)
-{
-    return rma(ep, ITEM_READ, dst, len, key, offset, op);
-}
-
-/* ---- progress ---- */
-
-static void access_memory(struct mem_ep *ep, struct item *item)
-{
-    struct region *region = region_find(tp_of_ep(ep), item->key);
-    struct mem_ep *origin = ep->peer;
-    assert(origin);
-    if (!region || item->offset > region->len || item->len > region->len - item->offset) {
-        tell_done(origin, item->op, KEEL_ERR_LINK);
-        break_at(ep);
-        return;
-    }
-    if (item->len && item->kind == ITEM_WRITE)
-        memcpy(region->memory + item->offset, item->local, item->len);
-    else if (item->len)
-        memcpy(item->local, region->memory + item->offset, item->len);
-    tell_done(origin, item->op, KEEL_OK);
-}
-
-static int work_inbox(struct mem_ep *ep, struct tp_event *events, int max)
-{
-    struct mem_tp *tp = tp_of_ep(ep);
-    struct item *item;
-    int n = 0;
-    while (n < max && (item = STAILQ_FIRST(&ep->inbox)) != NULL) {
-        STAILQ_REMOVE_HEAD(&ep->inbox, link);
-        if (item->kind != ITEM_MESSAGE) {
-            access_memory(ep, item);
-            free(item);
-            continue;
-        }
-        ep->inbox_bytes -= item->len;
-        if (item->op) /* as a network that takes no more than the receiver does; the bytes were copied */
-            tell_done(ep->peer, item->op, KEEL_OK);
-        STAILQ_INSERT_TAIL(&tp->held, item, link);
-        events[n++] = (struct tp_event){.type = TP_RECV, .ep = &ep->base, .data = item->bytes, .len = item->len};
-    }
-    if (ep->state == EP_BROKEN && STAILQ_EMPTY(&ep->inbox))
-        end(ep, KEEL_ERR_LINK);
-    return n;
-}
-
-static int take_told(struct mem_tp *tp, struct tp_event *events, int max)
-{
-    struct told *told;
-    int n = 0;
-    while (n < max && (told = STAILQ_FIRST(&tp->events)) != NULL) {
-        STAILQ_REMOVE_HEAD(&tp->events, link);
-        events[n++] = told->event;
-        free(told);
-    }
-    return n;
-}
-
-static int mem_poll(struct tp *base, struct tp_event *events, int max)
-{
-    struct mem_tp *tp = tp_of(base);
-    struct mem_ep *ep;
-    uint64_t count;
-    pthread_mutex_lock(&lock);
-    while (read(tp->bell, &count, sizeof(count)) < 0 && errno == EINTR)
-        ;
-    tp->armed = false;
-    recycle(tp);
-    int n = take_told(tp, events, max);
-    TAILQ_FOREACH(ep, &tp->eps, link)
-        n += work_inbox(ep, events + n, max - n);
-    pthread_mutex_unlock(&lock);
-    return n;
-}
-
-static int mem_wait_fd(struct tp *base)
-{
-    return tp_of(base)->bell;
-}
-
-static bool mem_arm(struct tp *base)
-{
-    struct mem_tp *tp = tp_of(base);
-    struct mem_ep *ep;
-    pthread_mutex_lock(&lock);
-    bool idle = STAILQ_EMPTY(&tp->events) && STAILQ_EMPTY(&tp->held);
-    TAILQ_FOREACH(ep, &tp->eps, link)
-        idle &= STAILQ_EMPTY(&ep->inbox) && ep->state != EP_BROKEN;
-    tp->armed = idle;
-    pthread_mutex_unlock(&lock);
-    return idle;
+    pthread_mutex_unlock(&mem_lock);
 }
 
 const struct tp_table tp_mem = {
