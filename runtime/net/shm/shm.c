@@ -1,82 +1,14 @@
 /* Rank and agent of one node: two rings (ring.h) in a sealed memfd, and an eventfd each to be woken by. */
-#include "runtime/net/shm/shm.h"
+#include "runtime/net/shm/shm_int.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
-#include <sys/mman.h>
-#include <sys/queue.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "runtime/base/log.h"
-#include "runtime/base/refusal.h"
-#include "runtime/net/shm/ring.h"
 
-enum {
-    ARENA_BYTES = 2 * TP_SHM_MAX, /* messages of one poll */
-    QUEUE_MAX = 64 * 1024 * 1024,
-    FD_RINGS = 0,
-    FD_AGENT_BELL = 1,
-    FD_RANK_BELL = 2,
-};
-
-#define RINGS_MAGIC 0x6b65656c72696e67ull
-
-/* Shared. */
-struct rings {
-    uint64_t magic, size;
-    _Atomic uint32_t ended; /* by one side, for a reason of its own: the other one has nobody else to tell it */
-    struct ring to_agent, to_rank;
-};
-
-/* A message that found the ring full. */
-struct queued {
-    STAILQ_ENTRY(queued) link;
-    size_t len;
-    uint8_t bytes[];
-};
-
-enum ep_state { EP_UP, EP_ENDING, EP_CLOSED };
-
-struct shm_ep {
-    struct tp_ep base;
-    enum ep_state state;
-    struct rings *rings;
-    struct ring_tx tx;
-    struct ring_rx rx;
-    int own_bell, peer_bell; /* own_bell -1: the tp's */
-    STAILQ_HEAD(, queued) queue;
-    size_t queued_bytes;
-    TAILQ_ENTRY(shm_ep) link;
-};
-TAILQ_HEAD(ep_list, shm_ep);
-
-/* Ops end at once; their events wait for the next poll. An op in this list is linked through its provider words. */
-struct done {
-    STAILQ_ENTRY(done) link;
-};
-static_assert(sizeof(struct done) <= sizeof(((struct tp_op *)0)->provider), "fits the op");
-
-struct shm_tp {
-    struct tp base;
-    int bell, epoll_fd;
-    bool armed;
-    int ending; /* eps in EP_ENDING */
-    struct ep_list eps, graveyard;
-    STAILQ_HEAD(, done) done;
-    uint8_t *arena;
-};
-
-static const struct tp_table tp_shm;
-
-static struct shm_tp *tp_of(struct tp *tp)
-{
-    return (struct shm_tp *)tp;
-}
+enum { QUEUE_MAX = 64 * 1024 * 1024 };
 
 static void ring_the_bell(int bell)
 {
@@ -90,193 +22,9 @@ static void end(struct shm_ep *ep)
     if (ep->state != EP_UP)
         return;
     ep->state = EP_ENDING;
-    tp_of(ep->base.tp)->ending++;
+    shm_tp_of(ep->base.tp)->ending++;
     atomic_store_explicit(&ep->rings->ended, 1, memory_order_release);
     ring_the_bell(ep->peer_bell);
-}
-
-/* ---- open and close ---- */
-
-keel_status tp_shm_open(struct tp **out)
-{
-    struct shm_tp *tp = calloc(1, sizeof(*tp));
-    if (!tp)
-        return KEEL_ERR_NOMEM;
-    tp->base.table = &tp_shm;
-    TAILQ_INIT(&tp->eps);
-    TAILQ_INIT(&tp->graveyard);
-    STAILQ_INIT(&tp->done);
-    tp->arena = malloc(ARENA_BYTES);
-    tp->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    tp->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-    struct epoll_event event = {.events = EPOLLIN};
-    if (!tp->arena || tp->bell < 0 || tp->epoll_fd < 0 ||
-        epoll_ctl(tp->epoll_fd, EPOLL_CTL_ADD, tp->bell, &event) != 0) {
-        keel_status status = refusal_note(errno);
-        tp_shm.close(&tp->base);
-        return status;
-    }
-    *out = &tp->base;
-    return KEEL_OK;
-}
-
-static keel_status shm_open_config(const struct tp_config *config, struct tp **out)
-{
-    (void)config;
-    return tp_shm_open(out);
-}
-
-static void bury(struct shm_tp *tp)
-{
-    struct shm_ep *ep;
-    while ((ep = TAILQ_FIRST(&tp->graveyard)) != NULL) {
-        TAILQ_REMOVE(&tp->graveyard, ep, link);
-        free(ep);
-    }
-}
-
-static void ep_release(struct shm_ep *ep)
-{
-    const struct shm_tp *tp = (const struct shm_tp *)ep->base.tp;
-    struct queued *message;
-    while ((message = STAILQ_FIRST(&ep->queue)) != NULL) {
-        STAILQ_REMOVE_HEAD(&ep->queue, link);
-        free(message);
-    }
-    if (ep->rings)
-        munmap(ep->rings, sizeof(*ep->rings));
-    if (ep->own_bell >= 0) {
-        epoll_ctl(tp->epoll_fd, EPOLL_CTL_DEL, ep->own_bell, NULL); /* a fork's child may have a copy */
-        close(ep->own_bell);
-    }
-    if (ep->peer_bell >= 0)
-        close(ep->peer_bell);
-}
-
-static void shm_ep_destroy(struct tp_ep *tp_ep)
-{
-    if (!tp_ep)
-        return;
-    struct shm_ep *ep = (struct shm_ep *)tp_ep;
-    struct shm_tp *tp = tp_of(tp_ep->tp);
-    struct done *done = STAILQ_FIRST(&tp->done), *next;
-    for (; done; done = next) {
-        next = STAILQ_NEXT(done, link);
-        if (((struct tp_op *)done)->ep == tp_ep)
-            STAILQ_REMOVE(&tp->done, done, done, link);
-    }
-    tp->ending -= ep->state == EP_ENDING;
-    ep_release(ep);
-    ep->state = EP_CLOSED;
-    TAILQ_REMOVE(&tp->eps, ep, link);
-    TAILQ_INSERT_TAIL(&tp->graveyard, ep, link); /* events of the caller's batch may still name it */
-}
-
-static void shm_close(struct tp *base)
-{
-    struct shm_tp *tp = tp_of(base);
-    while (!TAILQ_EMPTY(&tp->eps))
-        shm_ep_destroy(&TAILQ_FIRST(&tp->eps)->base);
-    bury(tp);
-    if (tp->bell >= 0)
-        close(tp->bell);
-    if (tp->epoll_fd >= 0)
-        close(tp->epoll_fd);
-    free(tp->arena);
-    free(tp);
-}
-
-/* ---- connections ---- */
-
-static struct shm_ep *ep_new(struct shm_tp *tp, int rings_fd, void *user)
-{
-    struct shm_ep *ep = calloc(1, sizeof(*ep));
-    if (!ep)
-        return NULL;
-    ep->base.tp = &tp->base;
-    ep->base.user = user;
-    ep->own_bell = ep->peer_bell = -1;
-    STAILQ_INIT(&ep->queue);
-    void *rings = mmap(NULL, sizeof(struct rings), PROT_READ | PROT_WRITE, MAP_SHARED, rings_fd, 0);
-    if (rings == MAP_FAILED) {
-        free(ep);
-        return NULL;
-    }
-    ep->rings = rings;
-    return ep;
-}
-
-static int rings_create(void)
-{
-    /* sealed: a shrunk file would kill whoever touches it */
-    int fd = memfd_create("keel-rings", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (fd >= 0 && (ftruncate(fd, sizeof(struct rings)) != 0 ||
-                    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)) {
-        close(fd);
-        return -1;
-    }
-    return fd;
-}
-
-keel_status tp_shm_create(struct tp *base, void *user, int fds[TP_SHM_FDS], struct tp_ep **out)
-{
-    struct shm_tp *tp = tp_of(base);
-    fds[FD_RINGS] = rings_create();
-    fds[FD_AGENT_BELL] = fcntl(tp->bell, F_DUPFD_CLOEXEC, 3);
-    fds[FD_RANK_BELL] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    struct shm_ep *ep = NULL;
-    if (fds[FD_RINGS] >= 0 && fds[FD_AGENT_BELL] >= 0 && fds[FD_RANK_BELL] >= 0)
-        ep = ep_new(tp, fds[FD_RINGS], user);
-    if (ep)
-        ep->peer_bell = fcntl(fds[FD_RANK_BELL], F_DUPFD_CLOEXEC, 3);
-    if (!ep || ep->peer_bell < 0) {
-        keel_status status = refusal_note(errno);
-        log_warn("transport: cannot create the rings of a rank: %m");
-        if (ep)
-            ep_release(ep);
-        free(ep);
-        for (int i = 0; i < TP_SHM_FDS; i++)
-            if (fds[i] >= 0)
-                close(fds[i]);
-        return status;
-    }
-    ep->rings->magic = RINGS_MAGIC;
-    ep->rings->size = sizeof(struct rings);
-    ep->tx.ring = &ep->rings->to_rank;
-    ep->rx.ring = &ep->rings->to_agent;
-    TAILQ_INSERT_TAIL(&tp->eps, ep, link);
-    *out = &ep->base;
-    return KEEL_OK;
-}
-
-keel_status tp_shm_attach(struct tp *base, const int fds[TP_SHM_FDS], void *user, struct tp_ep **out)
-{
-    struct shm_tp *tp = tp_of(base);
-    struct stat info;
-    if (fstat(fds[FD_RINGS], &info) != 0 || info.st_size != sizeof(struct rings))
-        return KEEL_ERR_ARG;
-    struct shm_ep *ep = ep_new(tp, fds[FD_RINGS], user);
-    if (!ep)
-        return refusal_note(errno);
-    if (ep->rings->magic != RINGS_MAGIC || ep->rings->size != sizeof(struct rings)) {
-        ep_release(ep);
-        free(ep);
-        return KEEL_ERR_ARG;
-    }
-    struct epoll_event event = {.events = EPOLLIN};
-    ep->own_bell = fcntl(fds[FD_RANK_BELL], F_DUPFD_CLOEXEC, 3);
-    ep->peer_bell = fcntl(fds[FD_AGENT_BELL], F_DUPFD_CLOEXEC, 3);
-    if (ep->own_bell < 0 || ep->peer_bell < 0 || epoll_ctl(tp->epoll_fd, EPOLL_CTL_ADD, ep->own_bell, &event) != 0) {
-        keel_status status = refusal_note(errno);
-        ep_release(ep);
-        free(ep);
-        return status;
-    }
-    ep->tx.ring = &ep->rings->to_agent;
-    ep->rx.ring = &ep->rings->to_rank;
-    TAILQ_INSERT_TAIL(&tp->eps, ep, link);
-    *out = &ep->base;
-    return KEEL_OK;
 }
 
 static void shm_disconnect(struct tp_ep *tp_ep)
@@ -346,7 +94,7 @@ static keel_status shm_send(struct tp_ep *tp_ep, const void *header, size_t hlen
     keel_status status = result == RING_OK ? KEEL_OK : enqueue(ep, header, hlen, body, len);
     if (status == KEEL_OK && op) {
         op->ep = tp_ep;
-        STAILQ_INSERT_TAIL(&tp_of(tp_ep->tp)->done, (struct done *)op, link);
+        STAILQ_INSERT_TAIL(&shm_tp_of(tp_ep->tp)->done, (struct done *)op, link);
     }
     return status;
 }
@@ -421,14 +169,14 @@ static int tell_closed(struct shm_tp *tp, struct tp_event *events, int max)
 
 static int shm_poll(struct tp *base, struct tp_event *events, int max)
 {
-    struct shm_tp *tp = tp_of(base);
+    struct shm_tp *tp = shm_tp_of(base);
     struct shm_ep *ep, *first = TAILQ_FIRST(&tp->eps);
     size_t used = 0;
     int n = 0;
     if (tp->armed)
         awake(tp);
     if (!TAILQ_EMPTY(&tp->graveyard))
-        bury(tp);
+        shm_bury(tp);
     if (!STAILQ_EMPTY(&tp->done))
         n = tell_done(tp, events, max);
     if (tp->ending && STAILQ_EMPTY(&tp->done))
@@ -454,12 +202,12 @@ static int shm_poll(struct tp *base, struct tp_event *events, int max)
 
 static int shm_wait_fd(struct tp *base)
 {
-    return tp_of(base)->epoll_fd;
+    return shm_tp_of(base)->epoll_fd;
 }
 
 static bool shm_arm(struct tp *base)
 {
-    struct shm_tp *tp = tp_of(base);
+    struct shm_tp *tp = shm_tp_of(base);
     struct shm_ep *ep;
     if (tp->ending || !STAILQ_EMPTY(&tp->done))
         return false;
@@ -518,7 +266,7 @@ static keel_status no_read(struct tp_ep *ep, void *dst, size_t len, uint64_t key
     return KEEL_ERR_STATE;
 }
 
-static const struct tp_table tp_shm = {
+const struct tp_table tp_shm = {
     .name = "shm",
     .open = shm_open_config,
     .close = shm_close,
