@@ -267,6 +267,17 @@ static void freed(struct agent *a, const struct msg_segment_freed *m)
     forget(a, m->seg, m->number, (keel_status)m->status);
 }
 
+/* Of a segment that was there before this node was born: copies that are here instead of others, all of which died in
+ * the same view or since. The commit of that view found no segment to mark. */
+static void lose_what_was_before(struct agent *a, struct store_segment *s)
+{
+    for (int slot = 0; slot < a->view.nodes; slot++) {
+        const struct view_copyset *g = &a->view.copyset[copyset_of(slot, s->redundancy)];
+        if (view_copy_at(g, a->self) >= 0 && g->lost_at > 0 && g->lost_at >= a->view.born_at[a->self])
+            store_mark_lost(&a->store, s, slot);
+    }
+}
+
 /* What was agreed on nobody can refuse any more. A rank that comes to it here waits for memory, as it does in a dead
  * one's place. */
 static void owe(struct agent *a, struct store_segment *s)
@@ -301,6 +312,8 @@ static keel_status made(struct agent *a, const struct msg_segment *m)
         log_warn("segment %u: another node's ranks allocate it with other arguments", m->seg);
         return KEEL_OK; /* the ranks report it */
     }
+    if (s && !known && m->before)
+        lose_what_was_before(a, s);
     if (s)
         s->uneven = s->uneven || m->uneven;
     if (s && status == KEEL_OK)

@@ -20,23 +20,24 @@ static struct msg_segment told_of(const struct store_segment *s)
                                 .uneven = s->uneven};
 }
 
-void segments_tell(struct agent *a, int node, const struct store_segment *s)
+static void tell(struct agent *a, int node, const struct msg_segment *m)
 {
     struct wire w;
-    struct msg_segment m = told_of(s);
-    msg_segment_encode(&m, &w);
+    msg_segment_encode(m, &w);
     agent_tell(a, node, &w, NULL);
 }
 
-static void ask(struct agent *a, int node, struct store_segment *s, bool agreed)
+static void ask(struct agent *a, int node, struct store_segment *s, struct msg_segment m)
 {
-    struct wire w;
-    struct msg_segment m = told_of(s);
     m.asks = true;
-    m.agreed = agreed;
-    msg_segment_encode(&m, &w);
     s->said[node] = KEEL_IN_PROGRESS;
-    agent_tell(a, node, &w, NULL);
+    tell(a, node, &m);
+}
+
+void segments_tell(struct agent *a, int node, const struct store_segment *s)
+{
+    struct msg_segment m = told_of(s);
+    tell(a, node, &m);
 }
 
 bool segments_announce(struct agent *a, struct store_segment *s)
@@ -45,7 +46,7 @@ bool segments_announce(struct agent *a, struct store_segment *s)
         return false;
     for (int m = 0; m < a->members; m++)
         if (m != a->self && a->view.alive[m])
-            ask(a, m, s, false);
+            ask(a, m, s, told_of(s));
     FAULT_POINT("segment.asked");
     return true;
 }
@@ -140,9 +141,11 @@ static struct proc *of_wait(const struct agent *a, const struct seg_wait *w)
 /* All ranks have agreed on it: who could not have it is to have it now, or to end. */
 static void ask_again(struct agent *a, struct store_segment *s)
 {
+    struct msg_segment told = told_of(s);
+    told.agreed = true;
     for (int m = 0; m < a->members; m++)
         if (m != a->self && a->view.alive[m] && s->said[m] != KEEL_OK && s->said[m] != KEEL_IN_PROGRESS)
-            ask(a, m, s, true);
+            ask(a, m, s, told);
 }
 
 /* What a rank that allocates is told now; KEEL_IN_PROGRESS: nothing yet. */
@@ -219,10 +222,12 @@ static void introduce(struct agent *a, int node)
     for (struct store_segment *s = a->store.first; s; s = s->next) {
         if (s->seg == SYSTEM_SEGMENT)
             continue;
+        struct msg_segment m = told_of(s);
+        m.before = true;
         if (s->said)
-            ask(a, node, s, false);
+            ask(a, node, s, m);
         else
-            segments_tell(a, node, s);
+            tell(a, node, &m);
     }
     for (const struct refused *f = a->segments.refused; f; f = f->next)
         tell_it_was_freed(a, node, f->seg, f->number, f->status);

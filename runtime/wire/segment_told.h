@@ -15,6 +15,7 @@ struct msg_segment {
     bool uneven; /* its ranks asked for parts of different lengths */
     bool asks;   /* whether the receiver has its copies: it answers (segment_has.h) */
     bool agreed; /* all ranks have agreed on it: who cannot have it ends */
+    bool before; /* it was there before the view that bore who is told */
 };
 
 static inline void msg_segment_encode(const struct msg_segment *m, struct wire *wire)
@@ -22,7 +23,7 @@ static inline void msg_segment_encode(const struct msg_segment *m, struct wire *
     *wire = (struct wire){.type = WIRE_SEGMENT,
                           .flags = (uint8_t)((m->asks ? SEGMENT_F_ASKS : 0) | (m->agreed ? SEGMENT_F_AGREED : 0)),
                           .raw.seg = m->seg,
-                          .raw.count = m->uneven,
+                          .raw.count = m->uneven | (uint32_t)m->before << 1,
                           .raw.a = (int64_t)m->bytes_per_rank,
                           .raw.b = m->redundancy,
                           .raw.identity = m->number};
@@ -34,7 +35,8 @@ static inline void msg_segment_decode(const struct wire *wire, struct msg_segmen
     m->number = wire->raw.identity;
     m->bytes_per_rank = (uint64_t)wire->raw.a;
     m->redundancy = (uint32_t)wire->raw.b;
-    m->uneven = wire->raw.count != 0;
+    m->uneven = wire->raw.count & 1;
+    m->before = wire->raw.count >> 1 & 1;
     m->asks = wire->flags & SEGMENT_F_ASKS;
     m->agreed = wire->flags & SEGMENT_F_AGREED;
 }

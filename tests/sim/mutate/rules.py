@@ -1,4 +1,4 @@
-"""One small change per rule of docs/protocols/replication.md, and of joining (detection.md, J1 to J10), each of which
+"""One small change per rule of docs/protocols/replication.md, and of joining (detection.md, J1 to J11), each of which
 takes the rule out."""
 
 
@@ -557,6 +557,8 @@ RULES = [
          "    v->alive[v->next_id] = v->spare_free[v->next_id] = true;", "    v->alive[v->next_id] = true;"),
     rule("J10", "a new node takes the place of one that lives", "runtime/view/plan.c",
          "if (place < 0 || (last >= 0 && v->alive[last]))", "if (place < 0 || (last >= 0 && v->alive[last] && false))"),
+    rule("J11", "what was lost as a node was born is there as zeros", AGENT + "segments.c",
+         "        lose_what_was_before(a, s);", "        (void)lose_what_was_before;"),
     rule("view", "a death of which nobody knows the signal is its node's", "runtime/view/ranks.c",
          "    int signal = e->c ? (int)e->c : SIGNAL_HIDDEN;\n", "    int signal = (int)e->c;\n"),
     rule("sets", "a set that has lost a rank is whole", "runtime/view/sets.c",

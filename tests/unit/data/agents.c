@@ -369,9 +369,9 @@ void world_change(const struct view_event *events, int n)
     world_pump();
 }
 
-int world_join(void)
+static int join(int dead)
 {
-    int node = there();
+    int node = there(), n = 1;
     struct agent *a = &w.node[node].agent;
     open_node(node, w.policy);
     for (int i = 0; i <= node; i++) {
@@ -379,15 +379,28 @@ int world_join(void)
         agent_address(&w.node[i].agent, node, &(struct tp_addrs){.n = 1, .of = {w.node[node].addr}},
                       100 + (uint64_t)node);
     }
-    struct view_event born = {.type = VIEW_NODE_BORN, .a = (uint32_t)node, .b = 100 + (uint32_t)node};
+    struct view_event events[2] = {{.type = VIEW_NODE_BORN, .a = (uint32_t)node, .b = 100 + (uint32_t)node}};
+    if (dead >= 0)
+        events[n++] = (struct view_event){.type = VIEW_NODE_DEAD, .a = (uint32_t)dead};
     for (uint64_t e = 1; e <= w.epoch; e++)
         recover_commit(a, e, w.past[e].events, w.past[e].n, 0);
-    world_prepare(&born, 1);
+    world_prepare(events, n);
     world_pump();
     w.joined++;
     for (int i = 0; i <= node; i++)
-        world_commit(i, &born, 1);
+        world_commit(i, events, n);
     return node;
+}
+
+int world_join(void)
+{
+    return join(-1);
+}
+
+int world_join_for(int dead)
+{
+    w.node[dead].still = true;
+    return join(dead);
 }
 
 void world_kill_node(int node)

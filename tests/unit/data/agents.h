@@ -87,6 +87,8 @@ void world_change(const struct view_event *events, int n);
 /* One more node, given all views so far, is born in the next one, which all have committed and nobody has settled;
  * its number. */
 int world_join(void);
+/* In the view in which that one dies. */
+int world_join_for(int dead);
 /* The node is still from now on, and a view says that it is dead. */
 void world_kill_node(int node);
 void world_kill_rank(int rank);

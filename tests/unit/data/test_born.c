@@ -150,6 +150,35 @@ static void test_born_holds_what_lacked_a_copy(void **state)
     world_close();
 }
 
+static bool is_lost(int node, uint32_t seg, int slot)
+{
+    const struct store_copy *copy = store_copy(&w.node[node].agent.store, seg, slot);
+    assert_non_null(copy);
+    return copy->lost;
+}
+
+/* It stands in for who dies in the view that bears it: what that one had alone is lost, and not there as zeros. What is
+ * allocated afterwards is there. */
+static void test_born_does_not_hold_what_was_lost_as_it_was_born(void **state)
+{
+    (void)state;
+    open_three();
+    struct wire old = {.type = WIRE_SEGMENT, .raw.seg = 9, .raw.a = 64, .raw.identity = 11}, new = old; /* one copy */
+    tell_all(&old);
+    int node = world_join_for(1);
+    world_pump();
+    assert_int_equal(copyset_at(0, 9, 1)->copy[0].node, node);
+    assert_true(copyset_at(0, 9, 1)->lost_at == w.epoch);
+    assert_true(is_lost(node, 9, 1));
+    assert_false(is_lost(0, 9, 0));
+    new.raw.seg = 10;
+    new.raw.identity = 12;
+    new.epoch = w.epoch;
+    segments_told(&w.node[node].agent, 0, &new);
+    assert_false(is_lost(node, 10, 1));
+    world_close();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -158,6 +187,7 @@ int main(void)
         cmocka_unit_test(test_born_hears_what_was_said_in_older_views),
         cmocka_unit_test(test_born_before_that_nothing_is_sent_to_it),
         cmocka_unit_test(test_born_holds_what_lacked_a_copy),
+        cmocka_unit_test(test_born_does_not_hold_what_was_lost_as_it_was_born),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -95,7 +95,7 @@ static struct rng rng;
 #define SNAP_BEGIN(F) IN_SNAP(F) F(forwards)
 #define SNAP_SEEN(F) IN_SNAP(F) F(len)
 #define SNAP_BLOCK(F) IN_SNAP(F) F(seg) F(offset) F(len) F(lost)
-#define SEGMENT(F) F(seg) F(number) F(bytes_per_rank) F(redundancy) F(uneven) F(asks) F(agreed)
+#define SEGMENT(F) F(seg) F(number) F(bytes_per_rank) F(redundancy) F(uneven) F(asks) F(agreed) F(before)
 #define SEGMENT_FREED(F) F(seg) F(number) F(status)
 #define SEGMENT_HAS(F) F(seg) F(status)
 #define DOUBT(F) AT(F, at) F(bytes) F(torn) F(living) F(level) F(put) LIFE(F, writer) F(generation)
