@@ -72,7 +72,7 @@ struct member_params {
     uint32_t incarnation; /* who joins: its own; another one that is born under its id is somebody else */
     int sponsor;          /* who joins: the member that it asks first */
     int was;              /* who joins: 1 + the id of the node that was where it is now, and is dead; 0: none */
-    int place;            /* who joins: 1 + the place of the grid that it takes; 0: that of was */
+    int place;            /* who joins: 1 + the place of the grid that it takes; 0: as in VIEW_NODE_BORN */
     enum member_topology topology;
     int degree;       /* ring, random: how many nodes each one reads (successors; draws) */
     const int *edges; /* MEMBER_FILE: [edge_count][2] reader, target; kept by the caller for the core's life */

@@ -28,7 +28,7 @@ struct plane_config {
     const uint8_t *secret;           /* 32 bytes, the caller's, which outlive the plane */
     int node;                        /* this node; spares come behind nodes, and those that come later behind them */
     int was;                         /* of one that comes later: 1 + the dead node that was where it is; else 0 */
-    int place;                       /* of such a one: 1 + the place of the grid that it takes; 0: that of was */
+    int place;                       /* of such a one: 1 + the place of the grid that it takes; 0: see view_event.h */
     int sponsor;                     /* of one that comes later: a member, which it asks to become one; else 0 */
     const char *host;                /* numeric address of this node on the job's interface */
     const char *more[RAILS_MAX - 1]; /* and on further rails, of the same family; the first NULL ends them */

@@ -56,5 +56,6 @@ void keeld_added_view(struct keeld *a)
     if (!a->dialogue.helper || !is_member(a))
         return;
     FAULT_POINT("added.born");
-    conn_send_json(a->dialogue.helper, MSG_MET, json_pack("{s:i}", "node", a->launch.node));
+    conn_send_json(a->dialogue.helper, MSG_MET,
+                   json_pack("{s:i, s:i}", "node", a->launch.node, "place", 1 + plane_place(a->plane, a->launch.node)));
 }

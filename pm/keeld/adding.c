@@ -2,6 +2,8 @@
  * it what keelrun is to the others until it is a member: so it works whether or not keelrun is still there.
  *
  *   ASKS      keelrun, if it is there, gives numbers to all that come later: one at a time. MSG_NUMBER
+ *   NUMBERED  our view comes to have all that have lower numbers, and it is decided which place of the grid it takes:
+ *             nobody else can be born before it, so nobody takes that place meanwhile
  *   LAUNCHES  its agent is started, by the job's launcher or here, with a ticket for our listener
  *   BEGINS    it has come: CONFIG --READY--> keelrun is told where it is, MSG_ADDS
  *   MEETS     MEET to all that a view has alive; each has said MET, or is dead
@@ -78,7 +80,7 @@ void adding_end(struct keeld_adding *n, int code, const char *why)
         json_object_set_new(told, "node", json_integer(n->node));
     if (!why && n->place)
         json_object_set_new(told, "place", json_integer(n->place - 1));
-    if (why && n->step >= LAUNCHES && n->console >= 0)
+    if (why && n->step >= NUMBERED && n->console >= 0)
         keeld_dialogue_send_json(a, MSG_ADDS, json_pack("{s:i, s:o}", "node", n->node, "why", codec_text(why)));
     if (n->asker)
         conn_send_json(n->asker->conn, MSG_ADDED, told);
@@ -115,6 +117,8 @@ static void passed(uv_timer_t *timer)
         return;
     if (n->step == ASKS)
         adding_fail(n, 1, "keelrun, which gives the number, has not answered within %d s", NUMBER_MS / 1000);
+    else if (n->step == NUMBERED)
+        adding_fail(n, 1, "no view has all nodes below %d within %d s", n->node, NUMBER_MS / 1000);
     else if (n->step == LAUNCHES || n->step == BEGINS)
         adding_fail(n, 1, "the agent on %s has not %s within %d s", adding_name(n),
                     n->step == BEGINS ? "become ready" : "come", a->job.start_s);
@@ -169,6 +173,32 @@ static void launch(struct keeld_adding *n)
     free(keel_launch);
 }
 
+/* Once our view has all that were born before: whatever else is born has its number, and not both come to be. */
+static void launch_in_order(struct keeld_adding *n)
+{
+    char why[300];
+    if (n->agent->view.born > n->node) {
+        adding_start_over(n);
+        return;
+    }
+    if (n->agent->view.born < n->node)
+        return;
+    int code = adding_may_be(n, why, sizeof why);
+    if (code)
+        adding_end(n, code, why);
+    else
+        launch(n);
+}
+
+static void take_number(struct keeld_adding *n, int node, long long console)
+{
+    n->node = node;
+    n->console = console;
+    FAULT_POINT("add.numbered");
+    adding_enter(n, NUMBERED, NUMBER_MS);
+    launch_in_order(n);
+}
+
 bool adding_is_alone(const struct keeld_adding *n)
 {
     return n->console < 0 || n->agent->dialogue.gone;
@@ -186,7 +216,7 @@ static void begin(struct keeld_adding *n)
     n->console = -1;
     n->node = a->view.born;
     if (a->dialogue.gone) {
-        launch(n);
+        take_number(n, a->view.born, -1);
         return;
     }
     adding_enter(n, ASKS, NUMBER_MS);
@@ -217,9 +247,7 @@ void keeld_adding_number(struct keeld *a, const json_t *m)
                                  json_pack("{s:i, s:s}", "node", (int)node, "why", "the answer came too late"));
         return;
     }
-    n->node = (int)node;
-    n->console = console;
-    launch(n);
+    take_number(n, (int)node, console);
 }
 
 void adding_start_over(struct keeld_adding *n)
@@ -268,9 +296,11 @@ void keeld_adding_lost(struct keeld *a, const struct keeld_guest *g, const char 
 void keeld_adding_view(struct keeld *a)
 {
     struct keeld_adding *n = a->addings.first;
-    if (!n || n->step != MEETS)
+    if (n && n->step == NUMBERED)
+        launch_in_order(n);
+    else if (!n || n->step != MEETS)
         return;
-    if (a->view.born > n->node)
+    else if (a->view.born > n->node)
         adding_start_over(n);
     else
         adding_met(n);
@@ -281,8 +311,7 @@ void keeld_adding_keelrun_gone(struct keeld *a)
     struct keeld_adding *n = a->addings.first;
     if (!n || n->step != ASKS)
         return;
-    n->node = a->view.born;
-    launch(n);
+    take_number(n, a->view.born, -1);
 }
 
 void keeld_adding_stop(struct keeld *a, const char *why)

@@ -5,6 +5,7 @@
 #include "pm/wire/settings.h"
 #include "pm/wire/start.h"
 #include "runtime/base/fault.h"
+#include "runtime/base/limits.h"
 #include "runtime/base/log.h"
 
 #include <string.h>
@@ -119,9 +120,11 @@ static void is_ready(struct keeld_adding *n, const json_t *m)
 static void is_member(struct keeld_adding *n, const json_t *m)
 {
     struct keeld *a = n->agent;
-    long long node;
-    if (n->step != JOINS || !codec_int(m, "node", 0, settings_ids(&a->job.settings) - 1, &node) || node != n->node)
+    long long node, place;
+    if (n->step != JOINS || !codec_int(m, "node", 0, settings_ids(&a->job.settings) - 1, &node) || node != n->node ||
+        !codec_int(m, "place", 0, LIMIT_NODES, &place))
         return;
+    n->place = (int)place;                      /* as the view has it */
     if (adding_is_alone(n) && a->kind.is_keels) /* keelrun would tell it */
         conn_send(n->newcomer->conn, MSG_STANDBY, NULL, 0);
     if (adding_is_alone(n))

@@ -12,7 +12,7 @@ enum {
     ADDING_USE = 2,         /* keelctl's exit code: it cannot be, as the job is */
 };
 
-enum adding_step { WAITS, ASKS, LAUNCHES, BEGINS, MEETS, JOINS };
+enum adding_step { WAITS, ASKS, NUMBERED, LAUNCHES, BEGINS, MEETS, JOINS };
 
 struct meeting;
 

@@ -176,6 +176,7 @@ void job_return_adds(struct job *j, int by, const json_t *m)
             at = &(*at)->next;
         *at = r;
         returner_enter(j, r, WAITS);
+        FAULT_POINT("run.add_asked");
         returners_take_turns(j);
     } else if (now && now->node == node && why) {
         job_return_failed(j, (int)node, why);

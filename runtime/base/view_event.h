@@ -11,8 +11,8 @@ enum {
     VIEW_NODE_DEAD = 1, /* a node, b evidence (detect/member.h), c the node that found it, or one that died with it */
     VIEW_NODE_BORN =
         2, /* a node, b incarnation, c 1 + the id of the node whose domains it has, as it is where that one was: itself
-            * before, or one that it takes the place of; 0: none. d 1 + the place of the grid that it takes; 0: that of
-            * c, if that one has any */
+            * before, or one that it takes the place of; 0: none. d 1 + the place of the grid that it takes, and no
+            * other; 0: that of c, or else the first where nobody lives */
     VIEW_EVENT_FIRST = 16,
 };
 

@@ -105,22 +105,33 @@ void plan_fini(struct view *v)
     v->sliding = NULL;
 }
 
-/* The place that it is to have: the one that it names, or that the node had that was there before. -1: none. */
-static int32_t place_named(const struct sliding *s, const struct plan_birth *b)
+/* Its node has died, or it had none from the start. */
+static bool is_free(const struct view *v, const struct sliding *s, int32_t place)
 {
-    if (b->place >= 0)
-        return b->place < s->grid.place.grid.nodes ? b->place : -1;
-    return b->was >= 0 ? s->at[b->was] : -1;
+    return s->node_at[place] < 0 || !v->alive[s->node_at[place]];
 }
 
-/* Who is born has a place if nobody who lives does: one whose node has died, or that had none from the start. */
+/* The place that it names, and no other; or else that of the node that was there before, or the first one that is free.
+ * -1: none. */
+static int32_t place_of_birth(const struct view *v, const struct sliding *s, const struct plan_birth *b)
+{
+    int32_t places = s->grid.place.grid.nodes, place = b->place >= 0 ? b->place : b->was >= 0 ? s->at[b->was] : -1;
+    if (place >= 0 && place < places && is_free(v, s, place))
+        return place;
+    for (place = 0; b->place < 0 && place < places; place++)
+        if (is_free(v, s, place))
+            return place;
+    return -1;
+}
+
+/* Nobody who is born has the place of one who lives. */
 static int places_back(const struct view *v, struct sliding *s, const struct plan_birth *born, int nborn)
 {
     int n = 0;
     for (int i = 0; i < nborn; i++) {
-        int32_t place = place_named(s, &born[i]);
+        int32_t place = place_of_birth(v, s, &born[i]);
         int last = place >= 0 ? s->node_at[place] : -1;
-        if (place < 0 || (last >= 0 && v->alive[last]))
+        if (place < 0)
             continue;
         if (last >= 0)
             s->at[last] = -1;
@@ -178,8 +189,11 @@ static void plan_slides(struct view *v, const int *dead, int ndead, const struct
     for (int i = 0; i < ndead; i++)
         if (s->at[dead[i]] >= 0)
             s->dead[n++] = s->at[dead[i]];
+    int nback = places_back(v, s, born, nborn);
+    if (!view_ranks_begin_again(v))
+        return;
     plan_begin_to_weigh(v);
-    (void)transit_change(t, &s->grid.method, s->dead, n, s->back, places_back(v, s, born, nborn));
+    (void)transit_change(t, &s->grid.method, s->dead, n, s->back, nback);
     plan_list(v);
     for (int slot = 0; slot < v->nodes; slot++) /* who has begun where it is not to be any more goes back */
         if (!next_of(s, slot) && aim_of(s, slot) >= 0 && view_slot_node(v, slot) >= 0)
@@ -206,11 +220,9 @@ static void plan_spares(struct view *v, const int *dead, int ndead)
 void policy_plan(struct view *v, const int *dead, int ndead, const struct plan_birth *born, int nborn)
 {
     v->planned = 0;
-    if (!view_ranks_begin_again(v))
-        return;
     if (v->sliding)
         plan_slides(v, dead, ndead, born, nborn);
-    else
+    else if (view_ranks_begin_again(v))
         plan_spares(v, dead, ndead);
 }
 

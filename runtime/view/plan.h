@@ -38,7 +38,7 @@ uint64_t plan_digest(const struct view *v);
 void plan_fini(struct view *v);
 
 /* A node that was born; was: the dead node that was where it is, -1: none; place: of the grid, which it takes if nobody
- * who lives has it, -1: that of was. */
+ * who lives has it, and no other; -1: that of was, or else the first where nobody lives. */
 struct plan_birth {
     int node, was;
     int32_t place;

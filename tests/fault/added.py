@@ -234,6 +234,56 @@ def test_on_a_grid_who_comes_back_has_its_place():
         assert job.wait() == 0, job.stderr()
 
 
+def waits_its_turn(job, *words):
+    """Asked while another node is to have its number and its place. keelrun has heard of it, and goes on."""
+    adding = start_adding(job, *words)
+    wait_for(lambda: state_of(job.process.pid) == "T", "keelrun to be asked for a number")
+    os.kill(job.process.pid, signal.SIGCONT)
+    return adding
+
+
+def stopped(job, pids):
+    return wait_for(lambda: [pid for pid in pids() if state_of(pid) == "T"], "an agent to stand still")[0]
+
+
+def test_on_a_grid_two_agents_that_add_at_once_give_two_places():
+    """The second one has been asked, and has chosen, before the first new node is born."""
+    with Job(["-n", "9", "--grid", "4x4", "--substitution", "0D", PLACED, "1200"],
+             env={"KEEL_FAULT": "add.launching:1:stop:node=0,run.add_asked:2:stop"}) as job:
+        job.id()
+        wait_for(lambda: job.stdout().count(" is ") >= 9, "all ranks to begin")
+        for place in 3, 7:
+            kill_place(job, place)
+        first = start_adding(job)
+        agents = [e["pid"] for e in job.events("start")]
+        by = stopped(job, lambda: agents)
+        second = waits_its_turn(job)
+        os.kill(by, signal.SIGCONT)
+        said = [ended(a) for a in (first, second)]
+        assert all(s[0] == 0 and s[2] == "" for s in said), said
+        assert [ADDED.fullmatch(s[1]).group(1, 3) for s in said] == [("16", "3"), ("17", "7")], said
+        stop(job)
+        assert job.wait() == 143
+
+
+def test_on_a_grid_who_comes_back_meanwhile_keeps_its_place():
+    """It has its number, and is not born yet, when the place is chosen: the only one, or the one that is asked for."""
+    for words, line in ((), "no place of the grid 4x4 is free"), (("--position", "1,1"), "node 16, which lives"):
+        with Job(["-n", "9", "--grid", "4x4", "--substitution", "hybrid(all)", "--silence", "1s", "--stopped", "1",
+                  PLACED, "1200"], env={"KEEL_FAULT": "start.told:1:stop:life=1,run.add_asked:1:stop"}) as job:
+            job.id()
+            wait_for(lambda: job.stdout().count(" is ") >= 9, "all ranks to begin")
+            comes_back(job, 5)
+            back = stopped(job, lambda: keeltest.processes_with(job.tag))
+            adding = waits_its_turn(job, *words)
+            os.kill(back, signal.SIGCONT)
+            code, out, err = ended(adding)
+            assert (code, out) == (2, "") and line in err, (code, out, err)
+            wait_for(lambda: [e for e in job.events("returned") if e["about"] == 16], "it to come back")
+            stop(job)
+            assert job.wait() == 143
+
+
 def test_what_cannot_be_is_one_line():
     with Job(["-n", "2", "--nodes", "2", "--room", "0", "sleep", "1000"]) as job:
         job.id()
@@ -411,6 +461,7 @@ def test_the_agent_that_adds_is_dead_before_the_new_one_is_born():
 def test_the_agent_that_adds_dies_at_each_step():
     for i, point in enumerate(HELPER):
         struck(point, 0, i % 2 == 0)
+    struck("add.numbered", 0, True)
 
 
 def test_the_new_one_dies_at_each_step():

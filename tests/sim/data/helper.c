@@ -374,6 +374,10 @@ bool helper_init(struct node *n)
     p.seed = w->setup.seed;
     p.n_born = w->members - w->setup.joiners;
     p.incarnation = 1000 + (uint32_t)n->id;
+    if (n->id >= p.n_born) {
+        p.was = w->setup.join_was[n->id - p.n_born];
+        p.place = w->setup.join_place[n->id - p.n_born];
+    }
     p.sponsor = (int)sched_below(&w->sched, (uint64_t)p.n_born);
     struct member_ops ops = {n,         on_send,    on_read, on_watch,  on_probe, on_prepare,
                              on_commit, on_settled, on_halt, on_report, NULL};

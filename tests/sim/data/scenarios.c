@@ -78,6 +78,19 @@ static void place_copies(struct setup *s, struct rng *rng)
         s->domain[i] = (int)rng_below(rng, 3);
 }
 
+/* Some come back, some name a place, some neither; whoever was there may live, and others may name the same. */
+static void some_join_the_grid(struct setup *s, struct rng *rng)
+{
+    int born = s->nodes + s->spares, most = NODES_MAX - 1 - born;
+    s->joiners = 1 + (int)rng_below(rng, (uint64_t)(most < 4 ? most : 4));
+    for (int i = 0; i < s->joiners; i++) {
+        uint64_t kind = rng_below(rng, 5);
+        s->join_at[i] = rng_below(rng, rng_below(rng, 2) ? 5 * MS : 60 * MS);
+        s->join_was[i] = kind < 3 ? 1 + (int)rng_below(rng, (uint64_t)(born + i)) : 0;
+        s->join_place[i] = kind > 1 && kind < 4 ? 1 + (int)rng_below(rng, (uint64_t)(born + s->grid.ndead)) : 0;
+    }
+}
+
 /* Nodes come late in any scenario but where nothing is to go wrong, or only one thing. Drawn apart, so that the rest
  * is as without. */
 static void some_join(struct setup *s, uint64_t seed)
@@ -88,6 +101,10 @@ static void some_join(struct setup *s, uint64_t seed)
                s->nodes + s->spares + 1 < NODES_MAX && s->nodes + s->spares != FEW;
     if (!may || rng_below(&rng, 6))
         return;
+    if (s->grid.nodes) {
+        some_join_the_grid(s, &rng);
+        return;
+    }
     s->joiners = 1;
     s->join_at[0] = rng_below(&rng, rng_below(&rng, 2) ? 5 * MS : 60 * MS);
 }

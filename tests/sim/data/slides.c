@@ -59,15 +59,38 @@ bool slides_init(struct world *w)
     return true;
 }
 
+static bool is_free(const struct slides *s, const struct view *v, int place)
+{
+    for (int m = 0; m < view_ids(v); m++)
+        if (s->at[m] == place && v->alive[m])
+            return false;
+    return true;
+}
+
+/* docs/protocols/detection.md, J10. -1: none. */
+static int place_of_birth(const struct slides *s, const struct view *v, const struct view_event *e)
+{
+    int named = e->d > 0 ? (int)e->d - 1 : e->c > 0 ? s->at[e->c - 1] : -1;
+    if (named >= 0 && is_free(s, v, named))
+        return named;
+    for (int place = 0; e->d == 0 && place < s->grid.place.grid.nodes; place++)
+        if (is_free(s, v, place))
+            return place;
+    return -1;
+}
+
 static int births(struct slides *s, const struct view *v, const struct command *c, int32_t *back)
 {
     int n = 0;
     for (int i = 0; i < c->n; i++) {
         const struct view_event *e = &c->event[i];
-        int was = e->c > 0 ? (int)e->c - 1 : -1, place = e->type == VIEW_NODE_BORN && was >= 0 ? s->at[was] : -1;
-        if (place < 0 || v->born_at[e->a] != v->epoch || v->alive[s->node_at[place]])
+        if (e->type != VIEW_NODE_BORN || v->born_at[e->a] != v->epoch)
             continue;
-        s->at[was] = -1;
+        int place = place_of_birth(s, v, e), last = place >= 0 ? s->node_at[place] : -1;
+        if (place < 0)
+            continue;
+        if (last >= 0)
+            s->at[last] = -1;
         s->node_at[place] = (int)e->a;
         s->at[e->a] = place;
         back[n++] = place;
@@ -146,7 +169,6 @@ void slides_committed(struct world *w, const struct command *c)
     int ndead = 0;
     if (!s || !view_ranks_begin_again(v))
         return;
-    int nback = births(s, v, c, back);
     for (int i = 0; i < c->n; i++) {
         int node = c->event[i].type == VIEW_NODE_DEAD ? (int)c->event[i].a : -1;
         bool first = node >= 0 && v->node_death[node].epoch == v->epoch && s->at[node] >= 0;
@@ -155,6 +177,11 @@ void slides_committed(struct world *w, const struct command *c)
         if (first)
             dead[ndead++] = s->at[node];
     }
+    int nback = births(s, v, c, back);
+    for (int m = 0; m < view_ids(v); m++)
+        if (v->alive[m] && plan_place(v, m) != s->at[m])
+            world_fail(w, "epoch %llu: node %d is on place %d of the grid, and is to be on %d",
+                       (unsigned long long)v->epoch, m, plan_place(v, m), s->at[m]);
     if (plan_auto(v))
         memcpy(s->grid.chooser.weigh.made_from, plan_auto(v)->weigh.made_from,
                (size_t)v->nodes * sizeof *s->grid.chooser.weigh.made_from);
@@ -181,6 +208,10 @@ void slides_settled(struct world *w, const struct node *n)
     const struct view *v = &w->model->view;
     if (w->model->slides && n->agent.view.epoch == v->epoch && plan_digest(&n->agent.view) != plan_digest(v))
         world_fail(w, "epoch %llu: the plan of node %d is not that of the view", (unsigned long long)v->epoch, n->id);
+    for (int m = 0; m < view_ids(v) && w->model->slides && n->agent.view.epoch == v->epoch; m++)
+        if (plan_place(&n->agent.view, m) != plan_place(v, m))
+            world_fail(w, "epoch %llu: node %d has node %d on another place than the view",
+                       (unsigned long long)v->epoch, n->id, m);
 }
 
 bool slides_are_over(const struct world *w)

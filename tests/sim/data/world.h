@@ -169,6 +169,7 @@ struct setup {
     bool verbose, trace;
     int nodes, spares, joiners, ranks, rank_node[RANKS_MAX]; /* joiners: that come later */
     uint64_t join_at[NODES_MAX];                             /* each of them */
+    int join_was[NODES_MAX], join_place[NODES_MAX];          /* as in member_params */
     bool checked;                                            /* they compare what they do, as check says */
     enum replica_check check;
     enum replica_death on_death;

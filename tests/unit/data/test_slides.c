@@ -272,8 +272,6 @@ static void test_slides_node_that_comes_back_has_its_place(void **state)
     kill_nodes(&w, (int[]){4}, 1);
     assert_true(in_plan(&w.v, 4, 4, NODES));
     assert_int_equal(view_slot_node(&w.v, 4), NODES);
-    struct view_event new = {.type = VIEW_NODE_BORN, .a = NODES + 1}; /* of no place */
-    change(&w, &new, 1);
     kill_nodes(&w, (int[]){5}, 1);
     assert_int_equal(w.v.rank[5].state, RANK_DEAD);
     close_world(&w);
@@ -306,6 +304,76 @@ static void test_slides_node_that_is_new_has_the_place_that_it_names(void **stat
     kill_nodes(&w, (int[]){4}, 1);
     assert_true(in_plan(&w.v, 4, 4, NODES + 2));
     assert_int_equal(view_slot_node(&w.v, 4), NODES + 2);
+    close_world(&w);
+}
+
+static int first_free(const struct view *v)
+{
+    bool lives[NODES] = {false};
+    for (int m = 0; m < view_ids(v); m++)
+        if (v->alive[m] && plan_place(v, m) >= 0)
+            lives[plan_place(v, m)] = true;
+    int place = 0;
+    while (place < NODES && lives[place])
+        place++;
+    return place < NODES ? place : -1;
+}
+
+/* A new one has its place, which it named. It has not, and takes another one as long as there is one. */
+static void test_slides_node_that_comes_back_late_has_another_place(void **state)
+{
+    (void)state;
+    struct grid_world w;
+    open_world(&w, "0D", SLOTS, 4);
+    int dead = plan_place(&w.v, SLOTS + 1);
+    for (int m = SLOTS; m < SLOTS + 3; m++)
+        kill_nodes(&w, &m, 1);
+    struct view_event instead = new_node(NODES, dead), same = new_node(NODES + 1, dead),
+                      late = {.type = VIEW_NODE_BORN, .a = NODES + 2, .c = 1 + SLOTS + 1},
+                      new = {.type = VIEW_NODE_BORN, .a = NODES + 3};
+    change(&w, &instead, 1);
+    change(&w, &same, 1);
+    assert_int_equal(plan_place(&w.v, NODES + 1), -1);
+    int free = first_free(&w.v);
+    change(&w, &late, 1);
+    assert_int_equal(plan_place(&w.v, NODES + 2), free);
+    free = first_free(&w.v);
+    change(&w, &new, 1);
+    assert_int_equal(plan_place(&w.v, NODES + 3), free);
+    assert_int_equal(first_free(&w.v), -1);
+    close_world(&w);
+}
+
+static void test_slides_node_that_comes_back_where_all_places_are_taken_stands_nowhere(void **state)
+{
+    (void)state;
+    struct grid_world w;
+    open_world(&w, "0D", SLOTS, 2);
+    int dead = plan_place(&w.v, SLOTS), node = SLOTS;
+    kill_nodes(&w, &node, 1);
+    struct view_event instead = new_node(NODES, dead), late = {.type = VIEW_NODE_BORN, .a = NODES + 1, .c = 1 + SLOTS};
+    change(&w, &instead, 1);
+    change(&w, &late, 1);
+    assert_true(w.v.alive[NODES + 1]);
+    assert_int_equal(plan_place(&w.v, NODES + 1), -1);
+    assert_int_equal(plan_place(&w.v, NODES), dead);
+    close_world(&w);
+}
+
+/* Where ranks do not begin again nodes are born all the same. */
+static void test_slides_where_nobody_begins_again_no_place_is_given_twice(void **state)
+{
+    (void)state;
+    struct grid_world w;
+    open_world(&w, "0D", SLOTS, 2);
+    int dead = plan_place(&w.v, SLOTS), node = SLOTS;
+    change(&w, &(struct view_event){.type = VIEW_NEEDS, .a = NEEDS_ALL}, 1);
+    kill_nodes(&w, &node, 1);
+    for (int i = 0; i < 2; i++) {
+        struct view_event born = new_node(NODES + i, dead);
+        change(&w, &born, 1);
+        assert_int_equal(plan_place(&w.v, NODES + i), i ? -1 : dead);
+    }
     close_world(&w);
 }
 
@@ -545,6 +613,9 @@ int main(void)
         cmocka_unit_test(test_slides_rank_goes_nowhere_but_where_its_slot_is_to_go),
         cmocka_unit_test(test_slides_node_that_comes_back_has_its_place),
         cmocka_unit_test(test_slides_node_that_is_new_has_the_place_that_it_names),
+        cmocka_unit_test(test_slides_node_that_comes_back_late_has_another_place),
+        cmocka_unit_test(test_slides_node_that_comes_back_where_all_places_are_taken_stands_nowhere),
+        cmocka_unit_test(test_slides_where_nobody_begins_again_no_place_is_given_twice),
         cmocka_unit_test(test_slides_place_that_was_dead_at_the_start_gets_a_node),
         cmocka_unit_test(test_slides_where_nobody_begins_again_nothing_is_planned),
         cmocka_unit_test(test_slides_grid_that_does_not_fit_or_without_memory_changes_nothing),
