@@ -56,7 +56,8 @@ def test_who_has_finalized_to_go_may_write_before_it_ends():
         assert code == 0, (code, job.stderr())
         assert job.stdout().count("rank 2 line ") == 30, job.stdout()
         assert job.stdout().endswith("all have counted to %d\n" % (3 * STEPS)), job.stdout()
-        assert begun(job, 2) == 2 and not job.events("made_to_leave")
+        # Rank 1, asked in the barrier in which it waits for the next process of rank 2, may be ended meanwhile.
+        assert begun(job, 2) == 2 and 2 not in [e["rank"] for e in job.events("made_to_leave")]
         assert [e["rank"] for e in job.events("still_ends")] == [2], job.events("still_ends")
         assert "keelrun: rank 2 is to go to another node: it has called keel_finalize, and its program has not ended" \
             in job.stderr(), job.stderr()
