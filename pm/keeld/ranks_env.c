@@ -33,27 +33,66 @@ static bool belongs_to_launcher(const char *variable)
     return false;
 }
 
-/* Before what the user has it preload. */
-static void preload(struct env_list *env, char *library)
+/* The variable's place in the list, which it has from here on; its value, NULL: it had none. */
+static size_t env_find(struct env_list *env, const char *name, const char **value)
 {
-    static const char name[] = "LD_PRELOAD=";
+    size_t i = 0, len = strlen(name);
+    while (i < env->count && (strncmp(env->list[i], name, len) != 0 || env->list[i][len] != '='))
+        i++;
+    *value = i < env->count ? env->list[i] + len + 1 : NULL;
+    if (i < env->count)
+        return i;
+    env->list = realloc(env->list, (env->count + 2) * sizeof *env->list);
+    if (!env->list)
+        abort();
+    env->list[env->count++] = NULL;
+    env->list[env->count] = NULL;
+    return i;
+}
+
+/* Before what the user has it preload. */
+static void preload(struct env_list *env, const char *library)
+{
+    const char *users;
+    size_t i = env_find(env, "LD_PRELOAD", &users);
+    char *before = env->list[i];
+    env->list[i] = pm_printf("LD_PRELOAD=%s%s%s", library, users ? ":" : "", users ? users : "");
+    free(before);
+}
+
+/* After what the user says, unless that says it, too. */
+static void add_option(struct env_list *env, const char *variable, const char *option, const char *value)
+{
+    const char *users;
+    size_t i = env_find(env, variable, &users);
+    char *before = env->list[i];
+    if (users && strstr(users, option))
+        return;
+    env->list[i] = pm_printf("%s=%s%s%s=%s", variable, users ? users : "", users && *users ? ":" : "", option, value);
+    free(before);
+}
+
+/* The allocators of sanitizers read clocks with a lock held, unless they are told to give nothing back. A clock of all
+ * replicas takes memory (runtime/world), and where they are a part of the program nobody can tell whose call it is. And
+ * ours is preloaded before a sanitizer that is a library, which it refuses. */
+static void tell_sanitizers(struct env_list *env)
+{
+    static const char never[] = "allocator_release_to_os_interval_ms";
+    add_option(env, "ASAN_OPTIONS", never, "-1");
+    add_option(env, "MSAN_OPTIONS", never, "-1");
+    add_option(env, "TSAN_OPTIONS", never, "-1");
+    add_option(env, "ASAN_OPTIONS", "verify_asan_link_order", "0");
+}
+
+static void enter_world(struct env_list *env, const struct keeld *a)
+{
+    char *library = keeld_world_library(a);
     if (!library)
         return;
-    size_t i = 0;
-    while (i < env->count && strncmp(env->list[i], name, strlen(name)) != 0)
-        i++;
-    if (i == env->count) {
-        env->list = realloc(env->list, (env->count + 2) * sizeof *env->list);
-        if (!env->list)
-            abort();
-        env->list[env->count++] = pm_printf("%s%s", name, library);
-        env->list[env->count] = NULL;
-    } else {
-        char *users = env->list[i];
-        env->list[i] = pm_printf("%s%s:%s", name, library, users + strlen(name));
-        free(users);
-    }
+    preload(env, library);
     free(library);
+    if (a->job.settings.world == SHARE_ONE)
+        tell_sanitizers(env);
 }
 
 /* What a process sees: its own set, with ranks and nodes counted from 0. */
@@ -104,7 +143,7 @@ struct env_list keeld_rank_env(const struct keeld *a, int rank)
             env.list[env.count] = NULL;
         }
     if (rank >= 0)
-        preload(&env, keeld_world_library(a));
+        enter_world(&env, a);
     env_set(&env, "KEEL_JOB", "%016llx", (unsigned long long)a->launch.job_id);
     env_set(&env, "KEEL_NODE", "%d", seen.node);
     env_set(&env, "KEEL_SIZE", "%d", seen.size);

@@ -5,6 +5,7 @@
 #include <link.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -78,7 +79,7 @@ struct world_page *world_page(void)
 
 /* ---- whose call it is ---- */
 
-enum kind { COVERED, CARRIER, MPI };
+enum kind { COVERED, CARRIER, MPI, ALLOCATOR };
 struct range {
     uintptr_t low, high;
     enum kind kind;
@@ -103,6 +104,22 @@ static enum kind kind_of(const char *path)
     return strncmp(name, "libmpi", strlen("libmpi")) == 0 ? MPI : COVERED;
 }
 
+/* The object behind this one that has malloc, if it is not the C library: a preloaded allocator, or a sanitizer's. */
+static bool is_allocator(const struct dl_phdr_info *object)
+{
+    uintptr_t at = (uintptr_t)NEXT(malloc);
+    const char *slash = strrchr(object->dlpi_name ? object->dlpi_name : "", '/');
+    if (!slash || strncmp(slash, "/libc.", strlen("/libc.")) == 0)
+        return false;
+    for (int i = 0; i < object->dlpi_phnum; i++) {
+        const ElfW(Phdr) *part = &object->dlpi_phdr[i];
+        uintptr_t low = object->dlpi_addr + part->p_vaddr;
+        if (part->p_type == PT_LOAD && at >= low && at < low + part->p_memsz)
+            return true;
+    }
+    return false;
+}
+
 static void add(uintptr_t low, uintptr_t high, enum kind kind)
 {
     int n = atomic_load_explicit(&ranges.count, memory_order_relaxed);
@@ -118,7 +135,7 @@ static void add(uintptr_t low, uintptr_t high, enum kind kind)
 static int add_object(struct dl_phdr_info *object, size_t size, void *unused)
 {
     (void)size, (void)unused;
-    enum kind kind = kind_of(object->dlpi_name ? object->dlpi_name : "");
+    enum kind kind = is_allocator(object) ? ALLOCATOR : kind_of(object->dlpi_name ? object->dlpi_name : "");
     for (int i = 0; i < object->dlpi_phnum; i++) {
         const ElfW(Phdr) *part = &object->dlpi_phdr[i];
         if (part->p_type == PT_LOAD && part->p_flags & PF_X)
@@ -158,5 +175,12 @@ bool world_covers(const void *caller)
 
 bool world_covers_clock(const void *caller)
 {
-    return kind_at(caller) != CARRIER;
+    enum kind kind = kind_at(caller);
+    return kind == COVERED || kind == MPI;
+}
+
+bool world_covers_files(const void *caller)
+{
+    enum kind kind = kind_at(caller);
+    return kind == COVERED || kind == ALLOCATOR;
 }

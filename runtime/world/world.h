@@ -40,6 +40,9 @@ static inline struct world_page *world_of_clocks(void)
 bool world_covers(const void *caller);
 /* MPI's library is the program's for its clock alone. */
 bool world_covers_clock(const void *caller);
+/* An allocator is the program's for its files alone: to ask for what all replicas have takes memory, and it may ask
+ * with its lock held. One that is a part of the program is not told from it. */
+bool world_covers_files(const void *caller);
 /* The function behind ours. */
 void *world_next(const char *name, const char *version);
 
@@ -57,7 +60,7 @@ void *world_next(const char *name, const char *version);
 /* The page, if the caller of the function in which this stands is covered. */
 #define WORLD_FOR_CALLER() (world_covers(__builtin_return_address(0)) ? world_of_clocks() : NULL)
 #define CLOCK_FOR_CALLER() (world_covers_clock(__builtin_return_address(0)) ? world_of_clocks() : NULL)
-#define FILES_FOR_CALLER() (world_covers(__builtin_return_address(0)) ? world_page() : NULL)
+#define FILES_FOR_CALLER() (world_covers_files(__builtin_return_address(0)) ? world_page() : NULL)
 
 /* ---- clock.c ---- */
 

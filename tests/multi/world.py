@@ -1,4 +1,5 @@
 """One world for all replicas of a rank: clocks, random bytes, names and files, whatever dies."""
+import glob
 import os
 import re
 import shutil
@@ -10,6 +11,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../lib"))
 from keeltest import Skip, main, run
 
 PROGRAM = os.environ.get("KEEL_WORLD", "")
+ALLOCATOR = os.environ.get("KEEL_CLOCKED", "")
 FAR = ["--silence", "600s", "--stopped", "never"]
 
 
@@ -158,6 +160,33 @@ def test_files_of_fortran():
             with open(f"{folder}/made", encoding="ascii") as made, open(f"{folder}/old", encoding="ascii") as old:
                 assert made.read() == "line 1\nline 2\nline 3\nmore\n" and old.read() == "new\n"
             assert os.path.getsize(f"{folder}/direct") == 24
+
+
+def test_allocators_that_read_clocks_get_the_hosts():
+    """Ours at each allocation, with its lock held; those of Debian, where they are, now and then."""
+    if not ALLOCATOR:
+        raise Skip("the program has the allocator of a sanitizer")
+    libraries = [ALLOCATOR] + [path for name in ("jemalloc.so.2", "tcmalloc_minimal.so.4", "mimalloc.so.2")
+                               for path in glob.glob(f"/usr/lib/*/lib{name}")]
+    for library in libraries:
+        with tempfile.TemporaryDirectory() as folder:
+            prepare(folder, 2)
+            code, out, err = job(2, PROGRAM, folder, env={"LD_PRELOAD": library}, ranks=2)
+            assert (code, err) == (0, "") and "node0 4194305 1 " in out, (library, code, out, err)
+            found(folder, 2)
+
+
+def test_sanitizers_are_told_what_they_need():
+    script = "echo $ASAN_OPTIONS; echo $TSAN_OPTIONS"
+    ours, users = "allocator_release_to_os_interval_ms=-1", "allocator_release_to_os_interval_ms=7"
+    order = "verify_asan_link_order=0"
+    for asan, tsan, shown in (("", "", [f"{ours}:{order}", ours]),
+                              ("verbosity=0", users, [f"verbosity=0:{ours}:{order}", users])):
+        code, out, err = job(2, "sh", "-c", script, env={"ASAN_OPTIONS": asan, "TSAN_OPTIONS": tsan})
+        assert (code, out.split(), err) == (0, shown, ""), (code, out, err)
+    code, out, err = job(2, "sh", "-c", script, options=["--replica-world", "all"],
+                         env={"ASAN_OPTIONS": "verbosity=0", "TSAN_OPTIONS": ""})
+    assert (code, out.split(), err) == (0, ["verbosity=0"], ""), (code, out, err)
 
 
 def test_all_have_their_own_if_asked():
