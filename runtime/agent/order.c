@@ -240,3 +240,13 @@ bool order_chain(struct order *o, bool leads, bool has_next)
         o->ops->ack(o->user, o->acked);
     return true;
 }
+
+bool order_begin_anew(struct order *o, bool leads, bool has_next)
+{
+    if (o->answered < o->known || o->helds > 0)
+        return false;
+    o->known = o->executed = o->passed = o->acked = o->answered = 0;
+    o->leads = leads;
+    o->has_next = has_next;
+    return true;
+}

@@ -16,6 +16,8 @@
  *    what is in its log: it has what any live set has.
  *  - An entry whose operation has not come from the own set's rank is waited for, also by who leads. It does come: the
  *    rank of a set before has sent it, and what that had done before is in the log, too.
+ *  - A set that has begun anew joins where all sets have come to the same and nothing is under way: there all logs are
+ *    known to all, and begin anew as well. What was sent before that is the owner's to drop.
  *  - Nobody acknowledges what lies more than ORDER_AHEAD entries behind what it has executed: sets stay so near to each
  *    other, and logs so short.
  *
@@ -106,4 +108,7 @@ void order_acked(struct order *o, uint64_t upto);
 /* Who is before or behind us in the chain has changed.
  * errors    false: no memory; nothing has happened. */
 bool order_chain(struct order *o, bool leads, bool has_next);
+/* A set has joined: the log begins anew, with these neighbours.
+ * errors    false: something is under way; nothing has happened. */
+bool order_begin_anew(struct order *o, bool leads, bool has_next);
 #endif

@@ -174,13 +174,14 @@ static int set_of(const struct agent *a, const struct wire *w)
 
 bool ordering_is_over(const struct agent *a, const struct wire *w)
 {
-    return is_ordered(a, w) && !view_set_is_whole(&a->view, set_of(a, w));
+    int set = is_ordered(a, w) ? set_of(a, w) : -1;
+    return set >= 0 && !view_set_is_whole(&a->view, set) && !view_set_is_coming(&a->view, set);
 }
 
 bool ordering_has_turn(const struct agent *a, const struct wire *w, int copyset)
 {
     const struct ordering *o = &a->ordering;
-    return o->map && copyset_slot(copyset) == a->self && is_ordered(a, w) && (a->partners || set_of(a, w) == o->set);
+    return o->map && copyset_slot(copyset) == o->slot && is_ordered(a, w) && (a->partners || set_of(a, w) == o->set);
 }
 
 static void again(struct conn *c, const struct wire *w)
@@ -381,7 +382,7 @@ const struct order_ops ordering_ops = {
 
 void ordering_give_back(struct agent *a, struct ordered_part *p, bool all)
 {
-    uint64_t generation = a->view.copyset[copyset_of(a->self, p->class)].generation;
+    uint64_t generation = a->view.copyset[copyset_of(a->ordering.slot, p->class)].generation;
     for (struct ordered *w = p->waiting, *next; w; w = next) {
         next = w->next;
         if (all || (!w->executed && w->wire.epoch < generation)) {

@@ -1,10 +1,13 @@
 /* The order of operations that do not commute, where the program has replicas (order.h): of the parts that an agent
- * holds, those of the slot that begins on its node, one of each redundancy class.
+ * holds, those of the slot whose ranks began on its node, one of each redundancy class.
  *
  * A request for such a part becomes an operation that waits for its turn, and then for all sets to know it; who has an
  * entry sends it on. The same part of another set is that of the node where the same rank runs there. A set that the
- * view has retired is no part of the chain any more; nor is a part whose primary is another node than at the start: its
- * ranks have all come to their end before, or the set is retired by their death.
+ * view has retired is no part of the chain any more; nor is a part whose primary is another node than the one where its
+ * ranks began: they have all come to their end before, or the set is retired by their death.
+ *
+ * A set that has begun anew (view/renew.c) is alone until it joins. In the view in which it does nothing is under way,
+ * and all parts of all whole sets begin their orders anew; what another set had said in an older view is dropped.
  *
  * Where replicas do each other's part a request has its turn whichever replica of its rank sends it, by its name; and
  * of several that ask for the same name each is answered.
@@ -26,7 +29,10 @@ enum { ORDERED_PLACES = 256 };
 
 struct ordering {
     const struct replica_map *map; /* NULL: the program runs once, or no rank begins here */
-    int rank, set;                 /* the first of the ranks that begin here */
+    int slot;                      /* whose ranks began here */
+    int rank, set;                 /* the first of them */
+    uint32_t attempt;              /* the how manieth beginning of its set that was */
+    uint64_t joined;               /* epoch of the last view in which a set joined */
     bool alike;                    /* their parts lie in a copy as those of the other sets do */
     bool said;                     /* that sets differ */
     struct ordered_part {

@@ -21,16 +21,18 @@ struct order_late {
 static int holder(const struct agent *a, int set, unsigned class)
 {
     const struct ordering *o = &a->ordering;
-    int slot = a->view.rank[replica_native(o->map, o->rank, set)].slot;
+    int slot = a->view.rank[replica_native(o->map, o->rank, set)].slot, node = a->view.began[slot];
     const struct view_copyset *g = &a->view.copyset[copyset_of(slot, class)];
-    bool is = view_set_is_whole(&a->view, set) && a->view.alive[slot] && g->copies > 0 && g->copy[0].node == slot;
-    return is ? slot : -1;
+    bool is = view_set_is_whole(&a->view, set) && a->view.alive[node] && g->copies > 0 && g->copy[0].node == node;
+    return is ? node : -1;
 }
 
 static void find_neighbours(const struct agent *a, unsigned class, int *before, int *behind)
 {
     const struct ordering *o = &a->ordering;
     *before = *behind = -1;
+    if (!view_set_is_whole(&a->view, o->set))
+        return;
     for (int s = 0; s < o->set; s++) {
         int node = holder(a, s, class);
         *before = node >= 0 ? node : *before;
@@ -44,26 +46,31 @@ static void find_neighbours(const struct agent *a, unsigned class, int *before, 
 /* Is the i-th rank of this node the i-th of its node in each set? */
 static bool is_alike(const struct agent *a)
 {
-    const struct replica_map *m = a->ordering.map;
+    const struct ordering *o = &a->ordering;
     for (int r = 0; r < a->view.ranks; r++)
-        for (int s = 0; a->view.rank[r].slot == a->self && s < m->replicas; s++)
-            if (a->view.rank[replica_native(m, replica_of(m, r).rank, s)].index != a->view.rank[r].index)
+        for (int s = 0; a->view.rank[r].slot == o->slot && s < o->map->replicas; s++)
+            if (a->view.rank[replica_native(o->map, replica_of(o->map, r).rank, s)].index != a->view.rank[r].index)
                 return false;
     return true;
 }
 
-void ordering_init(struct agent *a)
+/* The first rank of those that began on this node; the number of ranks: none has. */
+static int first_of_node(const struct agent *a)
+{
+    int first = 0;
+    while (first < a->view.ranks && a->view.began[a->view.rank[first].slot] != a->self)
+        first++;
+    return first;
+}
+
+static void begin(struct agent *a, int first)
 {
     struct ordering *o = &a->ordering;
-    int first = 0;
-    o->late_tail = &o->late;
-    while (first < a->view.ranks && a->view.rank[first].slot != a->self)
-        first++;
-    if (!a->view.replicas || first == a->view.ranks)
-        return;
     o->map = a->view.replicas;
+    o->slot = a->view.rank[first].slot;
     o->rank = replica_of(o->map, first).rank;
     o->set = replica_of(o->map, first).set;
+    o->attempt = view_set_attempt(&a->view, o->set);
     o->alike = is_alike(a);
     for (unsigned class = 0; class < CLASSES; class ++) {
         struct ordered_part *p = &o->part[class];
@@ -71,6 +78,15 @@ void ordering_init(struct agent *a)
         find_neighbours(a, class, &p->before, &p->behind);
         order_init(&p->order, p->before < 0, p->behind >= 0, &ordering_ops, p);
     }
+}
+
+void ordering_init(struct agent *a)
+{
+    struct ordering *o = &a->ordering;
+    int first = first_of_node(a);
+    o->late_tail = &o->late;
+    if (a->view.replicas && first < a->view.ranks)
+        begin(a, first);
 }
 
 void ordering_forget_late(struct ordering *o)
@@ -89,7 +105,7 @@ static void entries_came(struct agent *a, int from, const struct wire *w, const 
     msg_order_decode(w, &m);
     struct ordered_part *p = &a->ordering.part[m.class % CLASSES];
     size_t n = m.len / sizeof(struct order_entry);
-    if (m.class >= CLASSES || !p->in || p->before != from || !n)
+    if (m.class >= CLASSES || !p->in || p->before != from || !n || w->epoch < a->ordering.joined)
         return;
     struct order_entry *entry = malloc(n * sizeof *entry);
     if (entry)
@@ -106,7 +122,7 @@ static void ack_came(struct agent *a, int from, const struct wire *w)
     struct msg_ordered m;
     msg_ordered_decode(w, &m);
     struct ordered_part *p = &a->ordering.part[m.class % CLASSES];
-    if (m.class < CLASSES && p->in && p->behind == from)
+    if (m.class < CLASSES && p->in && p->behind == from && w->epoch >= a->ordering.joined)
         order_acked(&p->order, m.upto);
 }
 
@@ -115,7 +131,7 @@ static bool must_wait(const struct agent *a)
     if (a->recovery.frozen || a->ordering.late)
         return true;
     for (unsigned class = 0; class < CLASSES; class ++)
-        if (repair_holds(a, copyset_of(a->self, class)))
+        if (repair_holds(a, copyset_of(a->ordering.slot, class)))
             return true;
     return false;
 }
@@ -172,16 +188,49 @@ static void look_at_chain(struct agent *a, struct ordered_part *p)
         agent_break(a, "out of memory for an order that is to be decided here");
 }
 
-void ordering_view_committed(struct agent *a)
+/* Ranks begin anew here: nobody knows what those before them had sent. */
+static void begin_anew(struct agent *a, int first)
 {
     struct ordering *o = &a->ordering;
     for (unsigned class = 0; o->map && class < CLASSES; class ++) {
+        ordering_give_back(a, &o->part[class], true);
+        order_fini(&o->part[class].order);
+    }
+    begin(a, first);
+}
+
+static void look_who_begins(struct agent *a)
+{
+    const struct ordering *o = &a->ordering;
+    int first = a->view.replicas ? first_of_node(a) : a->view.ranks;
+    if (first < a->view.ranks &&
+        (!o->map || view_set_attempt(&a->view, replica_of(a->view.replicas, first).set) != o->attempt))
+        begin_anew(a, first);
+}
+
+static void join(struct agent *a, struct ordered_part *p)
+{
+    find_neighbours(a, p->class, &p->before, &p->behind);
+    if (!order_begin_anew(&p->order, p->before < 0, p->behind >= 0))
+        agent_break(a, "a set joins while operations of this one are under way");
+}
+
+void ordering_view_committed(struct agent *a)
+{
+    struct ordering *o = &a->ordering;
+    bool any_joins = a->view.joined != o->joined;
+    look_who_begins(a);
+    o->joined = a->view.joined;
+    for (unsigned class = 0; o->map && class < CLASSES; class ++) {
         struct ordered_part *p = &o->part[class];
-        if (!p->in)
+        bool is_whole = view_set_is_whole(&a->view, o->set);
+        if (!p->in || view_set_is_coming(&a->view, o->set))
             continue;
         p->in = holder(a, o->set, class) == a->self;
-        ordering_give_back(a, p, !p->in && view_set_is_whole(&a->view, o->set));
-        if (p->in)
+        ordering_give_back(a, p, !p->in && is_whole);
+        if (p->in && any_joins)
+            join(a, p);
+        else if (p->in)
             look_at_chain(a, p);
     }
 }

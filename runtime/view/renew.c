@@ -92,9 +92,13 @@ static void give_node(struct view *v, int slot)
 
 static void begin(struct view *v, int set)
 {
-    for (int slot = 0; slot < v->nodes; slot++)
-        if (has_ranks_of(v, slot, set) && !has_node(v, slot))
+    for (int slot = 0; slot < v->nodes; slot++) {
+        if (!has_ranks_of(v, slot, set))
+            continue;
+        if (!has_node(v, slot))
             give_node(v, slot);
+        v->began[slot] = v->home[slot];
+    }
     for (int r = 0; r < v->ranks; r++)
         if (is_of(v, r, set)) {
             v->rank[r].state = RANK_RUNNING;
@@ -123,11 +127,23 @@ void set_begins(struct view *v, const struct view_event *e)
     begin(v, (int)e->a);
 }
 
+bool view_set_is_at_home(const struct view *v, int set)
+{
+    for (int i = 0; v->replicas && i < view_copysets(v); i++) {
+        const struct view_copyset *g = &v->copyset[i];
+        int slot = copyset_slot(i);
+        if (has_ranks_of(v, slot, set) && (g->copies == 0 || g->copy[0].node != v->began[slot]))
+            return false;
+    }
+    return true;
+}
+
 /* What its ranks said is there was theirs: one that has ended since has ended for all. */
 void set_joins(struct view *v, const struct view_event *e)
 {
-    if (!is_meant(v, e) || !v->renewal[e->a].coming || !goes_on(v, (int)e->a))
+    if (!is_meant(v, e) || !v->renewal[e->a].coming || !goes_on(v, (int)e->a) || !view_set_is_at_home(v, (int)e->a))
         return;
+    v->joined = v->epoch;
     v->renewal[e->a].coming = false;
     v->renewal[e->a].in_vain = 0;
     memset(&v->loss[e->a], 0, sizeof v->loss[e->a]);

@@ -41,6 +41,7 @@ bool view_init(struct view *v, enum view_policy policy, int nodes, int spares, i
     v->node_death = calloc((size_t)view_ids(v), sizeof *v->node_death);
     v->copyset = calloc((size_t)view_copysets(v), sizeof *v->copyset);
     v->home = calloc((size_t)nodes, sizeof *v->home);
+    v->began = calloc((size_t)nodes, sizeof *v->began);
     v->rank = calloc((size_t)ranks, sizeof *v->rank);
     v->slot_ranks = calloc((size_t)nodes, sizeof *v->slot_ranks);
     v->ring = calloc((size_t)nodes, sizeof *v->ring);
@@ -52,8 +53,8 @@ bool view_init(struct view *v, enum view_policy policy, int nodes, int spares, i
     v->died = calloc((size_t)view_ids(v), sizeof *v->died);
     v->births = calloc((size_t)view_ids(v), sizeof *v->births);
     if (!take_rule(v, copies) || !v->alive || !v->spare_free || !v->full || !v->born_at || !v->node_death ||
-        !v->copyset || !v->home || !v->rank || !v->slot_ranks || !v->ring || !v->load || !v->live || !v->way ||
-        !v->queue || !v->plan || !v->died || !v->births) {
+        !v->copyset || !v->home || !v->began || !v->rank || !v->slot_ranks || !v->ring || !v->load || !v->live ||
+        !v->way || !v->queue || !v->plan || !v->died || !v->births) {
         view_fini(v);
         return false;
     }
@@ -67,7 +68,7 @@ bool view_init(struct view *v, enum view_policy policy, int nodes, int spares, i
         k->index = v->slot_ranks[k->slot]++;
     }
     for (int s = 0; s < nodes; s++)
-        v->home[s] = s;
+        v->home[s] = v->began[s] = s;
     copysets_begin(v);
     return true;
 }
@@ -81,6 +82,7 @@ void view_fini(struct view *v)
     free(v->node_death);
     free(v->copyset);
     free(v->home);
+    free(v->began);
     free(v->rank);
     free(v->slot_ranks);
     free(v->copies.domain);

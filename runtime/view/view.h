@@ -119,6 +119,7 @@ struct view {
     uint64_t *born_at;            /* [ids] epoch; 0: there from the start, or unborn */
     struct view_copyset *copyset; /* [nodes * CLASSES] */
     int *home;                    /* [nodes] view_slot_node; follow_slot sets it */
+    int *began;                   /* [nodes] where the slot's ranks began, all together, the last time */
     struct view_rank *rank;       /* [ranks] */
     int *slot_ranks;              /* [nodes] ranks per slot */
     struct copy_rule copies;      /* its array is the view's */
@@ -145,6 +146,7 @@ struct view {
         uint32_t attempt;    /* how often it has begun anew */
         int in_vain;         /* since it was whole */
     } renewal[REPLICAS_MAX]; /* of each set (renew.c) */
+    uint64_t joined;         /* epoch of the last view in which a set joined, 0: none has */
     /* the end */
     bool
         needs_all; /* the program is one whose processes cannot be started again, and it ends by the first that dies, */
@@ -233,6 +235,9 @@ unsigned view_sets_retired(const struct view *v);
 /* Has it begun anew, and is not whole yet? Its attempts so far, with this one. */
 bool view_set_is_coming(const struct view *v, int set);
 uint32_t view_set_attempt(const struct view *v, int set);
+/* Do all its parts lie where its ranks began? A set that is coming joins only then, and they do so until it loses a rank:
+ * the agents there say in which order they execute (agent/ordering.h). */
+bool view_set_is_at_home(const struct view *v, int set);
 /* Ids for nodes: all that may ever be. */
 static inline int view_ids(const struct view *v)
 {

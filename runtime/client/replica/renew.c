@@ -6,7 +6,7 @@ struct renew_waits renew_answer(const struct renew_set *sets, int n, const uint3
 {
     struct renew_waits answer = {{0}};
     for (int s = 0; s < n; s++)
-        if (sets[s].coming && waits[s] == sets[s].attempt)
+        if (sets[s].coming && sets[s].at_home && waits[s] == sets[s].attempt)
             answer.attempt[s] = sets[s].attempt;
     return answer;
 }

@@ -27,6 +27,7 @@
 struct renew_set {
     bool whole, coming; /* neither: it is retired */
     uint32_t attempt;
+    bool at_home; /* its memory is where its ranks are */
 };
 
 /* The attempts that wait, by set; 0: none. */
@@ -36,8 +37,8 @@ struct renew_waits {
 
 /* ---- hosts ---- */
 
-/* For the host that decides: the sets that come and whose guest of this rank has said that it waits, waits[set] being
- * the attempt that it said it of. It is an answer: the others of the rank take it. */
+/* For the host that decides: the sets that come, are at home, and whose guest of this rank has said that it waits,
+ * waits[set] being the attempt that it said it of. It is an answer: the others of the rank take it. */
 struct renew_waits renew_answer(const struct renew_set *sets, int n, const uint32_t *waits);
 /* What a rank says to all of its set: of each set its attempt, and the complement of that. Each gets the greatest of
  * each word. */

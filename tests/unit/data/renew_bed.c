@@ -48,7 +48,7 @@ static void note_view(struct bed *b)
     struct facts *f = &b->facts[b->views++];
     for (int s = 0; s < b->sets; s++)
         f->set[s] = (struct renew_set){view_set_is_whole(&b->view, s), view_set_is_coming(&b->view, s),
-                                       view_set_attempt(&b->view, s)};
+                                       view_set_attempt(&b->view, s), view_set_is_at_home(&b->view, s)};
     for (int n = 0; n < natives(b); n++) {
         f->life[n] = b->view.rank[n].incarnation;
         f->dead[n] = b->view.rank[n].state == RANK_DEAD;
@@ -90,16 +90,31 @@ static void begin_new_ones(struct bed *b)
     }
 }
 
+/* Agents have filled what was to be filled: so the memory of a set that has begun on spares comes to lie there. */
+static int fill(const struct bed *b, struct view_event *batch)
+{
+    bool away = false;
+    int n = 0;
+    for (int s = 0; s < b->sets; s++)
+        away = away || (view_set_is_coming(&b->view, s) && !view_set_is_at_home(&b->view, s));
+    for (int i = 0; i < b->view.nodes * CLASSES && away; i++)
+        if (b->view.copyset[i].mode == COPYSET_REPAIR)
+            batch[n++] = (struct view_event){VIEW_RESTORED, (uint32_t)i, 0, 0, b->view.copyset[i].generation};
+    return n;
+}
+
 /* Some of the events that are waiting, in any order. */
 static void change_view(struct bed *b)
 {
-    struct view_event batch[3];
+    struct view_event batch[3 + SETS * RANKS * CLASSES];
     int n = 0;
     while (b->events && n < 3 && (n == 0 || rng_below(&b->rng, 2))) {
         int i = (int)rng_below(&b->rng, (uint64_t)b->events);
         batch[n++] = b->event[i];
         b->event[i] = b->event[--b->events];
     }
+    if (!n || rng_below(&b->rng, 2))
+        n += fill(b, batch + n);
     if (!n)
         return;
     view_apply(&b->view, b->view.epoch + 1, batch, n);

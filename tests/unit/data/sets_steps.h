@@ -16,13 +16,13 @@ enum { AT = 8 };
 
 static struct replica_map map;
 
-static inline int open_sets(int replicas, int ranks)
+static inline int open_sets_and_spares(int replicas, int ranks, int spares)
 {
     if (!replica_map_init(&map, ranks, replicas))
         return -1;
     w.replicas = &map;
-    world_open(replicas * ranks, 0, VIEW_DEGRADE);
-    for (int i = 0; i < w.nodes; i++) {
+    world_open(replicas * ranks, spares, VIEW_DEGRADE);
+    for (int i = 0; i < w.nodes + spares; i++) {
         struct agent *a = &w.node[i].agent;
         assert_int_equal(store_define(&a->store, SEG_OF_SETS, SEG_BYTES, 0, 0), KEEL_OK);
         assert_int_equal(segments_make_copies(a, store_find(&a->store, SEG_OF_SETS)), KEEL_OK);
@@ -30,6 +30,11 @@ static inline int open_sets(int replicas, int ranks)
         assert_int_equal(segments_make_copies(a, store_find(&a->store, SEG_WITH_SHADOWS)), KEEL_OK);
     }
     return 0;
+}
+
+static inline int open_sets(int replicas, int ranks)
+{
+    return open_sets_and_spares(replicas, ranks, 0);
 }
 
 static inline int two_sets(void **state)

@@ -267,9 +267,29 @@ static void test_order_without_memory_nothing_has_happened(void **state)
     order_fini(&o);
 }
 
-/* ---- sets whose messages take any time ---- */
+static void test_order_begins_anew_where_nothing_is_under_way(void **state)
+{
+    (void)state;
+    struct seen s = {""};
+    struct order o;
+    order_init(&o, true, true, &SEEN, &s);
+    come(&o, 1);
+    assert_false(order_begin_anew(&o, false, true)); /* the last one has not got it */
+    order_acked(&o, 1);
+    s.text[0] = 0;
+    assert_true(order_begin_anew(&o, false, true));
+    come(&o, 2);
+    assert_false(order_begin_anew(&o, true, false)); /* it has no entry */
+    assert_true(order_entries(&o, 1, (struct order_entry[]){entry_of(2)}, 1));
+    expect(&s, "s1 =2 x2 k0 ");
+    order_acked(&o, 1);
+    expect(&s, "k1 a2 ");
+    order_fini(&o);
+}
 
-enum { SETS = 3, RANKS = 4, PARTS = 3, OPS = 40, QUEUE = 4 * OPS * RANKS * PARTS };
+/* ---- sets whose messages take any time, which are retired, and join again where all stand still ---- */
+
+enum { SETS = 3, RANKS = 4, PARTS = 3, OPS = 40, PAUSE = 10, QUEUE = 4 * OPS * RANKS * PARTS };
 
 enum kind { OPERATION, ANSWER, ENTRIES, ACK, KINDS };
 
@@ -277,6 +297,7 @@ struct letter {
     int rank, number; /* OPERATION, ANSWER */
     uint64_t value;   /* what is added; what was there before; ACK: up to which */
     struct order_entry entry;
+    int view; /* joins that the sender knew of */
 };
 
 /* In order: from a set to a set, of a part; operations and answers apart for each rank. */
@@ -305,7 +326,7 @@ struct runner { /* a process of a rank */
 struct sim {
     struct rng rng;
     uint64_t seed;
-    int sets;
+    int sets, joins, limit; /* limit: operations up to the next place where sets join */
     bool stopped[SETS];
     struct holder holder[SETS][PARTS];
     struct runner runner[SETS][RANKS];
@@ -321,9 +342,10 @@ static uint64_t mixed(uint64_t a, uint64_t b)
     return rng_u64(&r);
 }
 
-static void post(struct queue *q, struct letter letter)
+static void post(const struct sim *s, struct queue *q, struct letter letter)
 {
     assert_true(q->end < QUEUE);
+    letter.view = s->joins;
     q->letter[q->end++] = letter;
 }
 
@@ -351,7 +373,7 @@ static void sim_answer(void *user, void *op)
 {
     struct holder *h = user;
     struct letter *l = op;
-    post(&h->sim->queue[ANSWER][h->set][h->set][h->part][l->rank], *l);
+    post(h->sim, &h->sim->queue[ANSWER][h->set][h->set][h->part][l->rank], *l);
 }
 
 static void sim_differ(void *user, void *op, const struct order_entry *entry)
@@ -366,14 +388,14 @@ static void sim_send(void *user, uint64_t first, const struct order_entry *entry
 {
     struct holder *h = user;
     for (size_t i = 0; i < n; i++)
-        post(&h->sim->queue[ENTRIES][h->set][neighbour(h, 1)][h->part][0],
+        post(h->sim, &h->sim->queue[ENTRIES][h->set][neighbour(h, 1)][h->part][0],
              (struct letter){.value = first + i, .entry = entry[i]});
 }
 
 static void sim_ack(void *user, uint64_t upto)
 {
     struct holder *h = user;
-    post(&h->sim->queue[ACK][h->set][neighbour(h, -1)][h->part][0], (struct letter){.value = upto});
+    post(h->sim, &h->sim->queue[ACK][h->set][neighbour(h, -1)][h->part][0], (struct letter){.value = upto});
 }
 
 static const struct order_ops SIM = {
@@ -390,7 +412,7 @@ static int needed(const struct sim *s, int rank, int n)
 static bool may_begin(const struct sim *s, int set, int rank)
 {
     const struct runner *r = &s->runner[set][rank];
-    if (r->begun == OPS || r->told < needed(s, rank, r->begun))
+    if (r->begun == s->limit || r->told < needed(s, rank, r->begun))
         return false;
     for (int other = 0; r->begun % 8 == 0 && other < RANKS; other++)
         if (s->runner[set][other].told < r->begun - 2)
@@ -406,7 +428,7 @@ static void begin(struct sim *s, int set, int rank)
     for (int i = 0; i < needed(s, rank, n); i++)
         digest = mixed(digest, r->result[i]);
     int part = (int)(mixed(s->seed, digest) % PARTS);
-    post(&s->queue[OPERATION][set][set][part][rank], (struct letter){.rank = rank, .number = n, .value = digest});
+    post(s, &s->queue[OPERATION][set][set][part][rank], (struct letter){.rank = rank, .number = n, .value = digest});
 }
 
 static void tell(struct sim *s, int set, const struct letter *l)
@@ -434,7 +456,7 @@ static void deliver(struct sim *s, enum kind kind, int from, int to, int part, s
 {
     struct letter l = q->letter[q->first++];
     struct holder *h = &s->holder[to][part];
-    if (s->stopped[to] || h->gone[from])
+    if (s->stopped[to] || h->gone[from] || l.view < s->joins)
         return;
     if (kind == OPERATION)
         take_operation(h, &l);
@@ -463,6 +485,52 @@ static void learn(struct sim *s, struct holder *h, int set)
     h->gone[set] = true;
     assert_true(order_chain(&h->order, neighbour(h, -1) < 0, neighbour(h, 1) >= 0));
     (void)s;
+}
+
+static bool all_stand_still(const struct sim *s)
+{
+    for (int set = 0; set < s->sets; set++)
+        for (int rank = 0; rank < RANKS && !s->stopped[set]; rank++)
+            if (s->runner[set][rank].told < s->limit)
+                return false;
+    return true;
+}
+
+/* All that know of the view: what was said before is of an older one, and drops. */
+static void join(struct sim *s, int set, int from)
+{
+    s->joins++;
+    s->stopped[set] = false;
+    memcpy(s->runner[set], s->runner[from], sizeof s->runner[set]);
+    for (int part = 0; part < PARTS; part++) {
+        struct holder *h = &s->holder[set][part], *like = &s->holder[from][part];
+        h->word = like->word;
+        memcpy(h->is_executed, like->is_executed, sizeof h->is_executed);
+        order_fini(&h->order);
+        order_init(&h->order, true, false, &SIM, h);
+    }
+    for (int at = 0; at < s->sets; at++)
+        for (int part = 0; part < PARTS && !s->stopped[at]; part++) {
+            struct holder *h = &s->holder[at][part];
+            memcpy(h->gone, s->stopped, sizeof h->gone);
+            assert_true(order_begin_anew(&h->order, neighbour(h, -1) < 0, neighbour(h, 1) >= 0));
+        }
+}
+
+/* How many sets there are now. */
+static int go_on(struct sim *s)
+{
+    int left = 0;
+    for (int set = 0; set < s->sets; set++)
+        for (int from = 0; s->stopped[set] && from < s->sets; from++)
+            if (!s->stopped[from] && rng_below(&s->rng, 2)) {
+                join(s, set, from);
+                break;
+            }
+    for (int set = 0; set < s->sets; set++)
+        left += !s->stopped[set];
+    s->limit += PAUSE;
+    return left;
 }
 
 /* One thing that can happen now; false: nothing can. */
@@ -519,7 +587,12 @@ static void run_sets(struct sim *s, uint64_t seed)
             order_init(&h->order, set == 0, set + 1 < s->sets, &SIM, h);
         }
     int left = s->sets;
-    for (uint64_t next = rng_below(&s->rng, 1500); happen(s);)
+    s->limit = PAUSE;
+    for (uint64_t next = rng_below(&s->rng, 1500);;) {
+        if (s->limit < OPS && all_stand_still(s))
+            left = go_on(s);
+        if (!happen(s))
+            break;
         if (left > 1 && next-- == 0) {
             int set = (int)rng_below(&s->rng, (uint64_t)s->sets);
             if (!s->stopped[set]) {
@@ -528,6 +601,7 @@ static void run_sets(struct sim *s, uint64_t seed)
             }
             next = rng_below(&s->rng, rng_below(&s->rng, 2) ? 20 : 1500);
         }
+    }
     const struct holder *whole = NULL;
     for (int set = 0; set < s->sets; set++) {
         for (int rank = 0; rank < RANKS && !s->stopped[set]; rank++)
@@ -568,6 +642,7 @@ int main(void)
         cmocka_unit_test(test_order_what_comes_again_is_executed_once),
         cmocka_unit_test(test_order_who_is_behind_is_waited_for),
         cmocka_unit_test(test_order_without_memory_nothing_has_happened),
+        cmocka_unit_test(test_order_begins_anew_where_nothing_is_under_way),
         cmocka_unit_test(test_order_sets_tell_the_same_whoever_is_retired),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

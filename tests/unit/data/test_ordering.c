@@ -108,6 +108,141 @@ static void test_ordering_part_that_is_gone_with_its_node_has_left_the_chain(voi
     assert_true(w.rank[0].replies == 2 && w.node[2].agent.ordering.part[0].order.known == 1);
 }
 
+/* ---- sets that begin anew ---- */
+
+static int two_sets_and_a_spare(void **state)
+{
+    (void)state;
+    return open_sets_and_spares(2, 2, 1);
+}
+
+static void change_set(uint32_t type, uint32_t set)
+{
+    const struct view_event e = {.type = type, .a = set, .b = view_set_attempt(&w.node[0].agent.view, (int)set)};
+    world_change(&e, 1);
+}
+
+static void begins_at(int native, int node)
+{
+    struct rank *r = &w.rank[native];
+    r->incarnation++;
+    r->node = node;
+    r->replies = 0;
+    for (int to = 0; to < w.nodes + w.spares; to++)
+        if (!w.node[to].still)
+            rank_connect(r, to);
+}
+
+/* Of the part that is at the node now. */
+static struct wire swap_at(int native, int slot, int64_t number, int64_t to)
+{
+    struct wire wire = swap_of(native, slot, 0, (uint64_t)number, to);
+    wire.epoch = w.node[0].agent.view.copyset[copyset_of(slot, 0)].generation;
+    return wire;
+}
+
+/* The same with shadows: of a node that has died something is left. */
+static struct wire shadowed_at(int native, int slot, int64_t number, int64_t to)
+{
+    struct wire wire = swap_at(native, slot, number, to);
+    wire.raw.seg = SEG_WITH_SHADOWS;
+    wire.epoch = w.node[0].agent.view.copyset[copyset_of(slot, 1)].generation;
+    return wire;
+}
+
+static int64_t shadowed_word(int node, int slot)
+{
+    int64_t value;
+    memcpy(&value, store_copy(&w.node[node].agent.store, SEG_WITH_SHADOWS, slot)->base + AT, sizeof value);
+    return value;
+}
+
+/* Set 1 has lost its ranks, and begins; that of slot 3 on that node. */
+static void set_1_begins(int node)
+{
+    world_kill_rank(2);
+    if (node == 3)
+        world_kill_rank(3);
+    change_set(VIEW_SET_BEGINS, 1);
+    begins_at(2, 2);
+    begins_at(3, node);
+    world_restore();
+    assert_true(view_set_is_coming(&w.node[0].agent.view, 1));
+}
+
+static void test_ordering_set_that_begins_anew_is_alone_until_it_joins(void **state)
+{
+    (void)state;
+    for (int i = 1; i <= 2; i++) {
+        ask(0, swap_at(0, 0, i, 5), NULL);
+        ask(2, swap_at(2, 2, i, 5), NULL);
+    }
+    assert_true(w.rank[0].replies == 2 && w.rank[2].replies == 2);
+    set_1_begins(3);
+    ask(2, swap_at(2, 2, 1, 7), NULL);
+    ask(0, swap_at(0, 0, 3, 6), NULL);
+    assert_true(w.rank[2].replies == 1 && word(2) == 7 && w.rank[0].replies == 3 && word(0) == 6);
+    assert_true(w.node[0].agent.ordering.part[0].behind == -1 && w.node[2].agent.ordering.part[0].before == -1);
+    change_set(VIEW_SET_JOINS, 1);
+    assert_true(view_set_is_whole(&w.node[0].agent.view, 1));
+    ask(2, swap_at(2, 2, 4, 8), NULL); /* set 0 decides */
+    assert_true(w.rank[2].replies == 1 && word(2) == 7);
+    w.node[2].still = true;
+    ask(0, swap_at(0, 0, 4, 8), NULL);
+    assert_true(word(0) == 8 && w.rank[0].replies == 3); /* set 1 is to know it */
+    w.node[2].still = false;
+    world_pump();
+    assert_true(w.rank[0].replies == 4 && w.rank[2].replies == 2 && word(2) == 8);
+}
+
+static void test_ordering_set_that_has_joined_on_a_spare_goes_on_alone(void **state)
+{
+    (void)state;
+    world_kill_node(3);
+    set_1_begins(4);
+    change_set(VIEW_SET_JOINS, 1);
+    assert_true(view_set_is_whole(&w.node[0].agent.view, 1));
+    assert_true(w.node[4].agent.ordering.map && w.node[4].agent.ordering.slot == 3);
+    rank_send(&w.rank[3], 4, shadowed_at(3, 3, 1, 9), NULL);
+    world_pump();
+    assert_int_equal(w.rank[3].replies, 0); /* set 0 has not decided */
+    ask(1, shadowed_at(1, 1, 1, 9), NULL);
+    assert_true(w.rank[1].replies == 1 && w.rank[3].replies == 1);
+    assert_true(w.rank[3].reply.raw.status == KEEL_OK && shadowed_word(1, 1) == 9 && shadowed_word(4, 3) == 9);
+    world_kill_node(0);
+    world_restore();
+    struct wire next = shadowed_at(3, 3, 2, 10);
+    next.epoch = w.node[4].agent.view.copyset[copyset_of(3, 1)].generation;
+    rank_send(&w.rank[3], 4, next, NULL);
+    world_pump();
+    assert_true(w.rank[3].replies == 2 && shadowed_word(4, 3) == 10);
+}
+
+static void test_ordering_what_was_said_before_a_set_joined_is_dropped(void **state)
+{
+    (void)state;
+    set_1_begins(3);
+    change_set(VIEW_SET_JOINS, 1);
+    struct ordered_part *p = &w.node[0].agent.ordering.part[0];
+    struct wire ack, late;
+    msg_ordered_encode(&(struct msg_ordered){.class = 0, .upto = 1}, &late);
+    w.node[2].still = true;
+    ask(0, swap_at(0, 0, 1, 5), NULL);
+    ack = late;
+    late.epoch = w.epoch - 1;
+    ordering_told(&w.node[0].agent, 2, &late, NULL);
+    assert_true(p->order.passed == 0);
+    ack.epoch = w.epoch;
+    ordering_told(&w.node[0].agent, 2, &ack, NULL);
+    assert_true(p->order.passed == 1);
+    const struct order_record record = {.number = 1};
+    struct wire entries;
+    msg_order_encode(&(struct msg_order){.class = 0, .first = 1, .len = sizeof record}, &entries);
+    entries.epoch = w.epoch - 1;
+    ordering_told(&w.node[2].agent, 0, &entries, &record);
+    assert_true(w.node[2].agent.ordering.part[0].order.known == 0);
+}
+
 /* Of two copies one dies: nothing of the older route takes effect any more, and all goes on under the new one. */
 static void test_ordering_what_waits_under_an_older_route_comes_again(void **state)
 {
@@ -387,6 +522,7 @@ static void test_ordering_at_random_all_are_told_the_same(void **state)
 }
 
 #define TWO(f) cmocka_unit_test_setup_teardown(f, two_sets, teardown)
+#define AND_SPARE(f) cmocka_unit_test_setup_teardown(f, two_sets_and_a_spare, teardown)
 #define THREE(f) cmocka_unit_test_setup_teardown(f, three_sets, teardown)
 
 int main(void)
@@ -398,6 +534,9 @@ int main(void)
         TWO(test_ordering_retired_set_is_told_nothing),
         TWO(test_ordering_retired_set_is_told_nothing_by_the_next_copy),
         TWO(test_ordering_part_that_is_gone_with_its_node_has_left_the_chain),
+        AND_SPARE(test_ordering_set_that_begins_anew_is_alone_until_it_joins),
+        AND_SPARE(test_ordering_set_that_has_joined_on_a_spare_goes_on_alone),
+        AND_SPARE(test_ordering_what_was_said_before_a_set_joined_is_dropped),
         THREE(test_ordering_what_waits_under_an_older_route_comes_again),
         TWO(test_ordering_pieces_follow_each_other),
         TWO(test_ordering_what_comes_again_is_answered_once_and_executed_once),

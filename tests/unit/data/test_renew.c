@@ -119,10 +119,21 @@ static void test_renew_fate_is_that_of_the_attempt(void **state)
     assert_int_equal(renew_fate(&(struct renew_set){.whole = true, .attempt = 3}, 2), RENEW_GONE);
 }
 
+static void test_renew_set_is_waited_for_when_its_memory_is_at_home(void **state)
+{
+    (void)state;
+    struct renew_set sets[] = {{.whole = true}, {.coming = true, .attempt = 3}};
+    const uint32_t waits[REPLICAS_MAX] = {0, 3};
+    assert_int_equal(renew_answer(sets, 2, waits).attempt[1], 0);
+    sets[1].at_home = true;
+    assert_int_equal(renew_answer(sets, 2, waits).attempt[1], 3);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_renew_fate_is_that_of_the_attempt),
+        cmocka_unit_test(test_renew_set_is_waited_for_when_its_memory_is_at_home),
         cmocka_unit_test(test_renew_two_sets_results_are_right),
         cmocka_unit_test(test_renew_three_sets_results_are_right),
     };

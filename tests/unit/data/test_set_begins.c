@@ -109,6 +109,27 @@ static void test_set_begins_on_a_spare_where_a_node_died(void **state)
     assert_true(v.spare_free[RANKS * SETS + 1]);
 }
 
+/* The memory of who died is somewhere else until it has been filled where the ranks are. */
+static void test_set_joins_when_its_memory_is_at_home(void **state)
+{
+    (void)state;
+    one(VIEW_NODE_DEAD, 4, 0);
+    die(3);
+    die(5);
+    begin(1);
+    assert_int_equal(v.began[4], RANKS * SETS);
+    assert_false(view_set_is_at_home(&v, 1));
+    join(1);
+    assert_true(view_set_is_coming(&v, 1));
+    for (uint32_t i = 0; i < (uint32_t)(v.nodes * CLASSES); i++)
+        apply(&(struct view_event){VIEW_RESTORED, i, 0, 0, v.copyset[i].generation}, 1);
+    assert_true(view_set_is_at_home(&v, 1));
+    assert_int_equal(v.joined, 0);
+    join(1);
+    assert_true(view_set_is_whole(&v, 1));
+    assert_int_equal(v.joined, v.epoch);
+}
+
 static void test_set_without_spares_does_not_begin(void **state)
 {
     (void)state;
@@ -252,6 +273,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_set_begins_where_it_was_and_joins),
         TEST(test_set_begins_on_a_spare_where_a_node_died),
+        TEST(test_set_joins_when_its_memory_is_at_home),
         TEST(test_set_without_spares_does_not_begin),
         TEST(test_set_does_not_begin_before_its_last_process_has_ended),
         TEST(test_set_does_not_begin_when_the_others_end),
