@@ -140,6 +140,7 @@ struct view {
     int *died;                              /* [ids] scratch: nodes that die in this view, */
     struct plan_birth *births;              /* [ids] and that are born */
     const struct replica_map *replicas;     /* NULL: the program runs once */
+    bool partners;                          /* a set goes on without a rank that lives in another one (sets.c) */
     struct replica_loss loss[REPLICAS_MAX]; /* of each set (sets.c) */
     struct view_renewal {
         bool coming;         /* it is retired, and has begun anew */
@@ -228,7 +229,12 @@ bool view_init(struct view *v, enum view_policy policy, int nodes, int spares, i
                const int *rank_node, const struct copy_rule *copies);
 /* The program runs several times, as the map says, which outlives the view. After view_init. */
 void view_replicate(struct view *v, const struct replica_map *map);
-/* Has the set all its ranks, as far as they have not come to their end? */
+/* And replicas of a rank that has died do its part for the set. After view_replicate. */
+void view_take_partners(struct view *v);
+/* Bit s: the program's rank has a process in set s, or has come to its end there, and the set is not retired. The view
+ * has replicas. */
+unsigned view_rank_lives(const struct view *v, int rank);
+/* Has the set all its ranks, as far as they have not come to their end? With partners: does it go on? */
 bool view_set_is_whole(const struct view *v, int set);
 /* Bit s: set s is not whole, and what is left of it ends. */
 unsigned view_sets_retired(const struct view *v);

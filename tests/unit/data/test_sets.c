@@ -230,6 +230,147 @@ static void test_sets_at_random_are_whole_exactly_if_they_have_lost_nobody(void 
     open_sets(2, NULL);
 }
 
+/* ---- where partners do the part of the dead ---- */
+
+static void open_partners(int sets)
+{
+    open_sets(sets, NULL);
+    view_take_partners(&v);
+}
+
+static void test_sets_with_partners_go_on_while_each_rank_lives_somewhere(void **state)
+{
+    (void)state;
+    open_partners(2);
+    die(0); /* rank 0 of set 0, rank 1 of set 1 */
+    die(4);
+    assert_int_equal(view_sets_retired(&v), 0);
+    assert_int_equal(view_rank_lives(&v, 0), 2);
+    assert_int_equal(view_rank_lives(&v, 1), 1);
+    assert_int_equal(view_rank_lives(&v, 2), 3);
+    assert_false(v.stopped);
+    const int left[] = {1, 2, 3, 5};
+    for (int i = 0; i < 4; i++) {
+        assert_false(v.stopped); /* each that is left comes to its end */
+        end(left[i], 0);
+    }
+    assert_true(v.stopped);
+    assert_int_equal(v.code, 0);
+}
+
+static void test_sets_with_partners_end_with_the_last_replica_of_a_rank(void **state)
+{
+    (void)state;
+    open_partners(3);
+    const struct view_event two[] = {{.type = VIEW_NODE_DEAD, .a = 1}, {.type = VIEW_NODE_DEAD, .a = 7}};
+    apply(two, 2);
+    assert_false(v.stopped);
+    die(4);
+    assert_true(v.stopped);
+    assert_int_equal(view_sets_retired(&v), 7);
+    assert_int_equal(v.code, 128 + SIGKILL);
+    assert_non_null(strstr(v.why, "set 1 has lost rank 1 ("));
+    assert_non_null(strstr(v.why, "), and no replica of it is left"));
+}
+
+static void test_sets_with_partners_both_replicas_in_one_view_end_the_job(void **state)
+{
+    (void)state;
+    open_partners(2);
+    const struct view_event both[] = {{.type = VIEW_NODE_DEAD, .a = 2}, {.type = VIEW_NODE_DEAD, .a = 5}};
+    apply(both, 2);
+    assert_true(v.stopped);
+    assert_int_equal(v.code, 137);
+    assert_string_equal(v.why, "set 1 has lost rank 2 (node 5 died), and no replica of it is left");
+}
+
+static void test_sets_with_partners_are_retired_by_codes_and_requests(void **state)
+{
+    (void)state;
+    open_partners(2);
+    end(1, 3);
+    assert_int_equal(view_sets_retired(&v), 1);
+    assert_false(v.stopped);
+    assert_int_equal(view_rank_lives(&v, 0), 2); /* nobody of it counts any more */
+    close_sets(NULL);
+    open_partners(2);
+    die(4);
+    end(2, 3); /* of the set in which rank 1 lived */
+    assert_true(v.stopped);
+    assert_int_equal(v.code, 3);
+}
+
+static void test_sets_with_partners_of_a_program_that_needs_all_are_retired(void **state)
+{
+    (void)state;
+    open_partners(2);
+    die(4);
+    assert_int_equal(view_sets_retired(&v), 0);
+    one(VIEW_NEEDS, 1, 0); /* said later */
+    assert_int_equal(view_sets_retired(&v), 2);
+    assert_false(v.stopped);
+    assert_int_equal(view_stake(&v, 0, 0), STAKE_JOB);
+    die(2);
+    assert_true(v.stopped);
+    assert_string_equal(v.why + strlen(v.why) - 14, "no set is left");
+}
+
+static void test_sets_with_partners_rank_that_has_ended_lives(void **state)
+{
+    (void)state;
+    open_partners(2);
+    end(0, 0);
+    die(3);
+    assert_false(v.stopped);
+    assert_int_equal(view_rank_lives(&v, 0), 1);
+}
+
+static void test_sets_with_partners_node_is_worth_the_job_if_a_rank_lives_there_alone(void **state)
+{
+    (void)state;
+    open_partners(2);
+    assert_int_equal(view_stake(&v, 0, 0), STAKE_NONE);
+    die(4);
+    assert_int_equal(view_stake(&v, 0, 0), STAKE_NONE);
+    assert_int_equal(view_stake(&v, 1, 0), STAKE_JOB);
+}
+
+/* Whatever dies in whatever batches: no set is retired before a rank lives nowhere, and then all are. */
+static void test_sets_with_partners_at_random_live_exactly_as_long_as_each_rank(void **state)
+{
+    (void)state;
+    struct rng rng;
+    seed_rng(&rng);
+    for (int run = 0; run < 400; run++) {
+        int sets = 2 + (int)rng_below(&rng, 2);
+        unsigned lives[RANKS];
+        bool over = false;
+        open_partners(sets);
+        for (int q = 0; q < RANKS; q++)
+            lives[q] = (1u << sets) - 1;
+        while (!v.stopped) {
+            struct view_event batch[2];
+            int n = 1 + (int)rng_below(&rng, 2);
+            for (int i = 0; i < n; i++) {
+                uint32_t r = (uint32_t)rng_below(&rng, (uint64_t)(RANKS * sets));
+                uint32_t type = rng_below(&rng, 2) ? VIEW_NODE_DEAD : VIEW_RANK_DEAD;
+                batch[i] = (struct view_event){.type = type, .a = r, .c = SIGKILL};
+                lives[replica_of(&map, (int)r).rank] &= ~(1u << replica_of(&map, (int)r).set);
+            }
+            apply(batch, n);
+            for (int q = 0; q < RANKS; q++)
+                over = over || !lives[q];
+            for (int q = 0; !over && q < RANKS; q++)
+                assert_int_equal(view_rank_lives(&v, q), lives[q]);
+            assert_int_equal(view_sets_retired(&v), over ? (1u << sets) - 1 : 0);
+            assert_int_equal(v.stopped, over);
+            assert_true(!over || v.code != 0);
+        }
+        close_sets(NULL);
+    }
+    open_sets(2, NULL);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_teardown(name, close_sets)
@@ -244,6 +385,14 @@ int main(void)
         TEST(test_sets_of_a_program_that_needs_all_go_on_alike),
         TEST(test_sets_node_is_worth_the_job_if_no_set_does_without_it),
         TEST(test_sets_at_random_are_whole_exactly_if_they_have_lost_nobody),
+        TEST(test_sets_with_partners_go_on_while_each_rank_lives_somewhere),
+        TEST(test_sets_with_partners_end_with_the_last_replica_of_a_rank),
+        TEST(test_sets_with_partners_both_replicas_in_one_view_end_the_job),
+        TEST(test_sets_with_partners_are_retired_by_codes_and_requests),
+        TEST(test_sets_with_partners_of_a_program_that_needs_all_are_retired),
+        TEST(test_sets_with_partners_rank_that_has_ended_lives),
+        TEST(test_sets_with_partners_node_is_worth_the_job_if_a_rank_lives_there_alone),
+        TEST(test_sets_with_partners_at_random_live_exactly_as_long_as_each_rank),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
