@@ -6,6 +6,7 @@
 #include <string.h>
 
 struct stream {
+    unsigned lives;            /* bit s: what set s writes counts */
     uint64_t at[REPLICAS_MAX]; /* so far has each set come, */
     uint64_t shown;            /* and what is shown */
     uint64_t base;             /* the place of the first byte that is kept */
@@ -17,7 +18,6 @@ struct replica_output {
     const struct replica_map *map;
     struct replica_output_events events;
     struct stream *stream; /* [ranks][2] */
-    bool retired[REPLICAS_MAX];
     size_t kept, kept_max;
 };
 
@@ -29,6 +29,8 @@ struct replica_output *replica_output_create(const struct replica_map *map, cons
                                  .events = *events,
                                  .stream = pm_alloc((size_t)map->ranks * 2 * sizeof *o->stream),
                                  .kept_max = kept_max};
+    for (int i = 0; i < 2 * map->ranks; i++)
+        o->stream[i].lives = (1U << map->replicas) - 1;
     return o;
 }
 
@@ -47,12 +49,14 @@ size_t replica_output_kept(const struct replica_output *o)
     return o->kept;
 }
 
-static int leading(const struct replica_output *o)
+static bool counts(const struct stream *k, int set)
 {
-    int s = 0;
-    while (o->retired[s])
-        s++;
-    return s;
+    return k->lives >> set & 1;
+}
+
+static int leading(const struct stream *k)
+{
+    return __builtin_ctz(k->lives);
 }
 
 static uint64_t end_of(const struct stream *k)
@@ -72,7 +76,7 @@ static void trim(struct replica_output *o, struct stream *k)
 {
     uint64_t lowest = UINT64_MAX;
     for (int s = 0; s < o->map->replicas; s++)
-        if (!o->retired[s] && k->at[s] < lowest)
+        if (counts(k, s) && k->at[s] < lowest)
             lowest = k->at[s];
     if (lowest > k->base)
         drop(o, k, lowest < end_of(k) ? (size_t)(lowest - k->base) : k->kept.len);
@@ -123,15 +127,15 @@ void replica_output_take(struct replica_output *o, int native, int stream, const
     struct replica who = replica_of(o->map, native);
     struct stream *k = &o->stream[2 * who.rank + stream];
     int set = who.set;
-    if (o->retired[set])
+    if (!counts(k, set))
         return;
     uint64_t at = k->at[set];
     compare(o, k, who.rank, stream, set, data, len);
-    if (set == leading(o))
+    if (set == leading(k))
         overwrite(k, at, data, len);
     keep(o, k, at, data, len);
     k->at[set] = at + len;
-    if (set == leading(o) && at + len > k->shown) {
+    if (set == leading(k) && at + len > k->shown) {
         size_t skip = (size_t)(k->shown - at);
         k->shown = at + len;
         o->events.show(o->events.user, who.rank, stream, data + skip, len - skip);
@@ -142,7 +146,7 @@ void replica_output_take(struct replica_output *o, int native, int stream, const
 /* What is not shown yet of what the leading set has written. */
 static void catch_up(struct replica_output *o, struct stream *k, int rank, int stream)
 {
-    uint64_t to = k->at[leading(o)];
+    uint64_t to = k->at[leading(k)];
     if (k->shown < k->base && k->shown < to) {
         uint64_t known = k->base < to ? k->base : to;
         o->events.lost(o->events.user, rank, stream, k->shown, known - k->shown);
@@ -156,27 +160,38 @@ static void catch_up(struct replica_output *o, struct stream *k, int rank, int s
     }
 }
 
+/* The last one of a rank stays. */
+static void leave_out(struct replica_output *o, int rank, int set)
+{
+    for (int stream = 0; stream < 2; stream++) {
+        struct stream *k = &o->stream[2 * rank + stream];
+        if (!(k->lives & ~(1U << set)))
+            continue;
+        k->lives &= ~(1U << set);
+        catch_up(o, k, rank, stream);
+        trim(o, k);
+    }
+}
+
 void replica_output_retire(struct replica_output *o, int set)
 {
-    int whole = 0;
-    for (int s = 0; s < o->map->replicas; s++)
-        whole += !o->retired[s];
-    if (o->retired[set] || whole == 1)
-        return;
-    o->retired[set] = true;
-    for (int i = 0; i < 2 * o->map->ranks; i++) {
-        catch_up(o, &o->stream[i], i / 2, i % 2);
-        trim(o, &o->stream[i]);
-    }
+    for (int rank = 0; rank < o->map->ranks; rank++)
+        leave_out(o, rank, set);
+}
+
+void replica_output_lose(struct replica_output *o, int native)
+{
+    struct replica who = replica_of(o->map, native);
+    leave_out(o, who.rank, who.set);
 }
 
 void replica_output_finish(struct replica_output *o)
 {
-    int lead = leading(o);
     for (int i = 0; i < 2 * o->map->ranks; i++) {
         struct stream *k = &o->stream[i];
+        int lead = leading(k);
         for (int s = lead + 1; s < o->map->replicas && !k->differs; s++)
-            if (!o->retired[s] && k->at[s] != k->at[lead]) {
+            if (counts(k, s) && k->at[s] != k->at[lead]) {
                 k->differs = true;
                 o->events.differs(o->events.user, i / 2, i % 2, s, k->at[s] < k->at[lead] ? k->at[s] : k->at[lead]);
             }

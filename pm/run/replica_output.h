@@ -1,9 +1,9 @@
 /* The output of a program that runs several times side by side: it is shown once, and compared. Pure.
  *
  * What a rank writes to a stream is a row of bytes, and a place in it is the same in each set. Those of the leading
- * set, the lowest that is whole, are shown as they come. What another set has written further than that is kept: when
- * the leading set is retired the next one leads, and its bytes are shown from the place on where the others had come
- * to, whether they have been here already or not. What a set writes at a place where another one has been is compared
+ * set, the lowest in which the rank lives, are shown as they come. What another set has written further than that is
+ * kept: when the leading set is retired, or has lost the rank where it goes on without, the next one leads, and its
+ * bytes are shown from the place on where the others had come to, whether they have been here already or not. What a set writes at a place where another one has been is compared
  * with that, and the first byte that differs is told, once for each stream of a rank.
  *
  * At most REPLICA_KEPT_MAX bytes are kept. Of what is beyond that nothing is compared, and if it should have been
@@ -34,8 +34,10 @@ struct replica_output *replica_output_create(const struct replica_map *map, cons
 void replica_output_destroy(struct replica_output *o);
 /* A native rank has written that. */
 void replica_output_take(struct replica_output *o, int native, int stream, const uint8_t *data, size_t len);
-/* The set ends: nothing of it counts any more, unless it is the last. */
+/* The set ends: nothing of it counts any more, but of a rank that lives in no other. */
 void replica_output_retire(struct replica_output *o, int set);
+/* The same of one process, whose set goes on without it. */
+void replica_output_lose(struct replica_output *o, int native);
 /* All sets that are whole have come to their end: who of them has written less than another? Told as a difference at
  * the byte that it lacks. */
 void replica_output_finish(struct replica_output *o);

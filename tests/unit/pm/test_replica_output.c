@@ -47,6 +47,14 @@ static void lost(void *user, int rank, int stream, uint64_t at, uint64_t bytes)
     lost_bytes = bytes;
 }
 
+static void seed_rng(struct rng *rng)
+{
+    const char *said = getenv("KEEL_SEED");
+    uint64_t seed = said ? strtoull(said, NULL, 10) : (uint64_t)time(NULL);
+    printf("KEEL_SEED=%llu\n", (unsigned long long)seed);
+    rng_seed(rng, seed);
+}
+
 static void begin(int sets, size_t kept_max)
 {
     static const struct replica_output_events events = {NULL, show, differs, lost};
@@ -166,11 +174,8 @@ static void test_replica_output_at_random_is_shown_once_and_whole(void **state)
 {
     (void)state;
     static char text[RANKS][2][TEXT];
-    const char *said = getenv("KEEL_SEED");
-    uint64_t seed = said ? strtoull(said, NULL, 10) : (uint64_t)time(NULL);
-    printf("KEEL_SEED=%llu\n", (unsigned long long)seed);
     struct rng rng;
-    rng_seed(&rng, seed);
+    seed_rng(&rng);
     for (int r = 0; r < RANKS; r++)
         for (int i = 0; i < TEXT; i++)
             text[r][0][i] = (char)rng_below(&rng, 256), text[r][1][i] = (char)rng_below(&rng, 256);
@@ -206,6 +211,73 @@ static void test_replica_output_at_random_is_shown_once_and_whole(void **state)
     }
 }
 
+static void test_replica_output_of_a_rank_goes_on_where_the_rank_lives(void **state)
+{
+    (void)state;
+    begin(2, SIZE_MAX);
+    says(0, 0, "first, ");
+    says(0, 1, "first, second");
+    says(1, 0, "other, ");
+    says(1, 1, "other, ");
+    replica_output_lose(o, replica_native(&map, 0, 0)); /* set 0 goes on without rank 0, */
+    assert_string_equal(shown[0][0], "first, second");
+    says(0, 0, "nobody's");
+    assert_string_equal(shown[0][0], "first, second");
+    says(1, 0, "of set 0");
+    assert_string_equal(shown[1][0], "other, of set 0");
+    replica_output_lose(o, replica_native(&map, 1, 1)); /* and set 1 without rank 1 */
+    says(1, 0, " still");
+    says(0, 1, " and third");
+    assert_string_equal(shown[1][0], "other, of set 0 still");
+    assert_string_equal(shown[0][0], "first, second and third");
+    replica_output_lose(o, replica_native(&map, 1, 0)); /* its last one: the job ends, and shows what it says */
+    says(1, 0, " here");
+    assert_string_equal(shown[1][0], "other, of set 0 still here");
+    replica_output_finish(o);
+    assert_int_equal(differences, 0);
+    assert_int_equal(replica_output_kept(o), 0);
+    finish();
+}
+
+/* The same where single processes die, as long as each rank lives somewhere. */
+static void test_replica_output_of_partners_at_random_is_shown_once_and_whole(void **state)
+{
+    (void)state;
+    static char text[TEXT];
+    struct rng rng;
+    seed_rng(&rng);
+    for (int i = 0; i < TEXT; i++)
+        text[i] = (char)rng_below(&rng, 256);
+    for (int run = 0; run < 300; run++) {
+        int sets = 2 + run % 2, left = 1;
+        size_t at[REPLICAS_MAX][RANKS] = {0};
+        unsigned lives[RANKS] = {(1u << sets) - 1, (1u << sets) - 1};
+        begin(sets, SIZE_MAX);
+        while (left) {
+            int s = (int)rng_below(&rng, (uint64_t)sets), r = (int)rng_below(&rng, RANKS);
+            size_t most = TEXT - at[s][r], n = (size_t)rng_below(&rng, 600);
+            n = n < most ? n : most;
+            if (n && (lives[r] >> s & 1 || rng_below(&rng, 2)))
+                replica_output_take(o, replica_native(&map, r, s), 0, (const uint8_t *)text + at[s][r], n);
+            at[s][r] += n;
+            if (lives[r] & ~(1u << s) && lives[r] >> s & 1 && rng_below(&rng, 30) == 0) {
+                lives[r] &= ~(1u << s);
+                replica_output_lose(o, replica_native(&map, r, s));
+            }
+            left = 0;
+            for (int i = 0; i < sets * RANKS; i++)
+                left += lives[i % RANKS] >> i / RANKS & 1 && at[i / RANKS][i % RANKS] < TEXT;
+            assert_memory_equal(shown[r][0], text, shown_len[r][0]);
+        }
+        replica_output_finish(o);
+        for (int r = 0; r < RANKS; r++)
+            assert_int_equal(shown_len[r][0], TEXT);
+        assert_int_equal(differences, 0);
+        assert_int_equal(replica_output_kept(o), 0);
+        finish();
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -215,6 +287,8 @@ int main(void)
         cmocka_unit_test(test_replica_output_of_one_that_says_less_is_told_at_the_end),
         cmocka_unit_test(test_replica_output_too_far_ahead_is_not_kept_and_its_loss_is_told),
         cmocka_unit_test(test_replica_output_at_random_is_shown_once_and_whole),
+        cmocka_unit_test(test_replica_output_of_a_rank_goes_on_where_the_rank_lives),
+        cmocka_unit_test(test_replica_output_of_partners_at_random_is_shown_once_and_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
