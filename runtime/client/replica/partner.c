@@ -55,6 +55,8 @@ bool partner_meets(const struct partner_interval *iv, enum partner_use use, int 
     case PARTNER_EXCHANGE: /* whoever asks first, no name before it is still under way */
     case PARTNER_SIGNAL:   /* nobody sees what the program has stored by itself */
         return true;
+    case PARTNER_PASS: /* nobody else uses that memory */
+        return false;
     }
     return (full && use != PARTNER_GET) || with & rank_bit(target);
 }
@@ -62,7 +64,8 @@ bool partner_meets(const struct partner_interval *iv, enum partner_use use, int 
 void partner_used(struct partner_interval *iv, enum partner_use use, int target, size_t bytes)
 {
     uint64_t *to = use == PARTNER_GET ? &iv->read : use == PARTNER_PUT ? &iv->put : &iv->named;
-    *to |= rank_bit(target);
+    if (use != PARTNER_PASS)
+        *to |= rank_bit(target);
     iv->exchanged = iv->exchanged || use == PARTNER_EXCHANGE;
     iv->bytes += bytes;
 }

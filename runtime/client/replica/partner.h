@@ -41,7 +41,8 @@ enum partner_use {
     PARTNER_PUT,
     PARTNER_ADD,      /* what counts once, and has no answer: accumulates */
     PARTNER_EXCHANGE, /* what counts once, and has one: atomics */
-    PARTNER_SIGNAL    /* what tells others that all before is there: signals, messages, contributions */
+    PARTNER_SIGNAL,   /* what tells others that all before is there: signals, messages, contributions */
+    PARTNER_PASS      /* puts and signals of a collective, behind its meeting, to memory of its own (passing.h) */
 };
 
 /* What a replica did since the last meeting. Zeroed at first, and when it leaves one. */

@@ -10,7 +10,13 @@
 
 #include <cmocka.h>
 
-static const enum partner_use USE[] = {PARTNER_PUT, PARTNER_ADD, PARTNER_EXCHANGE, PARTNER_SIGNAL, PARTNER_GET};
+static const enum partner_use USE[] = {PARTNER_PUT,      PARTNER_PASS,   PARTNER_ADD,
+                                       PARTNER_EXCHANGE, PARTNER_SIGNAL, PARTNER_GET};
+
+static int way_of(const struct write *w)
+{
+    return w->what <= PASS ? PUTS : NAMED;
+}
 
 static bool has(unsigned sets, int set)
 {
@@ -34,7 +40,7 @@ static bool is_under_way(const struct process *p)
 static void send(struct process *p, const struct write *w, unsigned sets)
 {
     for (int s = 0; s < p->sim->sets; s++) {
-        struct queue *q = &p->out[w->what == PUT ? PUTS : NAMED][s][w->target];
+        struct queue *q = &p->out[way_of(w)][s][w->target];
         if (!has(sets & p->lives[w->target], s))
             continue;
         assert_true(q->end < QUEUE);
@@ -45,7 +51,7 @@ static void send(struct process *p, const struct write *w, unsigned sets)
 static void send_kept(struct process *p, int way, unsigned sets)
 {
     for (size_t i = 0; i < p->keeps; i++)
-        if ((p->kept[i].what == PUT ? PUTS : NAMED) == way)
+        if (way_of(&p->kept[i]) == way)
             send(p, &p->kept[i], sets);
 }
 
@@ -54,7 +60,7 @@ static void arrives(struct process *to, int origin, const struct write *w)
 {
     if (to->dead)
         return;
-    if (w->what == PUT) {
+    if (way_of(w) == PUTS) {
         to->word[w->word] = w->value;
         return;
     }
@@ -145,12 +151,13 @@ static void get(struct process *p, struct op op)
 
 static void writes(struct process *p, struct op op)
 {
-    uint64_t value = op.what == SIGNAL ? 1 : mixed(p->hash, (uint64_t)p->at), name = op.what == PUT ? 0 : ++p->number;
-    struct write w = {op.what, op.target, op.word, value, name};
+    uint64_t drawn = mixed(p->hash, (uint64_t)p->at);
+    uint64_t value = op.what == SIGNAL ? 1 : op.what == PASS ? p->word[op.word] : drawn;
+    struct write w = {op.what, op.target, op.word, value, op.what <= PASS ? 0 : ++p->number};
     unsigned to = p->partner.acts & p->lives[op.target];
     assert_true(p->keeps < LOG);
     p->kept[p->keeps++] = w;
-    partner_used(&p->interval, USE[op.what], op.target, sizeof value);
+    partner_used(&p->interval, op.in_collective ? PARTNER_PASS : USE[op.what], op.target, sizeof value);
     if (op.what == EXCHANGE && !to)
         to = 1U << partner_reads(p->lives[op.target], p->set);
     p->asked = to;

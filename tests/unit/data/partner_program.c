@@ -40,25 +40,34 @@ static struct op drawn(uint64_t program, int phase, int rank, int at)
     return op;
 }
 
-/* A collective is made of puts and signals, behind one meeting: the program does nothing in between. A number goes
- * round and each adds its own; then all wait for all. */
+static struct op round_of(const struct passing *p, int phase, int round, int at)
+{
+    struct passing_round r = passing_round(p, round);
+    int word = PASSING + (int)(r.word / p->room), place;
+    if (at == RANKS - 1)
+        return (struct op){SIGNAL, r.to, word, true};
+    if (at == RANKS)
+        return (struct op){WAIT, p->rank, word, false};
+    if (at >= r.blocks)
+        return (struct op){NOTHING, 0, 0, false};
+    place = (int)(passing_place(p, (uint64_t)phase + 1, passing_origin(p, at)) / p->room);
+    return (struct op){PASS, r.to, PASSING + place, true};
+}
+
+/* A collective is made of puts and signals, behind one meeting: the program does nothing in between. What each has to
+ * say goes to all. */
 static struct op collective(int phase, int rank, int at)
 {
-    int slot = SLOTS + phase % 2, after = (rank + 1) % RANKS, before = (rank + RANKS - 1) % RANKS;
-    int way = at - 6, far = way / 2 + 1;
+    struct passing p = {rank, RANKS, sizeof(uint64_t)};
+    int in_rounds = at - 2, loads = in_rounds - ROUNDS * (RANKS + 1), of = at == 1 ? rank : loads;
+    int place = PASSING + (int)(passing_place(&p, (uint64_t)phase + 1, of < 0 ? 0 : of) / p.room);
     if (at == 0)
         return (struct op){MEET, rank, 0, false};
-    if (at < 3)
-        return rank == 0 ? (struct op){NOTHING, 0, 0, false}
-                         : (struct op){at == 1 ? WAIT : LOAD, rank, at == 1 ? PASSED + before : slot, false};
-    if (at < 5)
-        return (struct op){at == 3 ? PUT : SIGNAL, after, at == 3 ? slot : PASSED + rank, true};
-    if (at == 5)
-        return rank == 0 ? (struct op){WAIT, rank, PASSED + before, false} : (struct op){NOTHING, 0, 0, false};
-    if (way < 2 * (RANKS - 1))
-        return way % 2 ? (struct op){WAIT, rank, ARRIVED + (rank + RANKS - far) % RANKS, false}
-                       : (struct op){SIGNAL, (rank + far) % RANKS, ARRIVED + rank, true};
-    return (struct op){LOAD, rank, slot, false};
+    if (at == 1)
+        return (struct op){STORE, rank, place, false};
+    if (loads >= 0)
+        return (struct op){LOAD, rank, place, false};
+    return round_of(&p, phase, in_rounds / (RANKS + 1), in_rounds % (RANKS + 1));
 }
 
 /* Draws, a put into the box of a neighbour, which reads it and writes over it itself, and a collective. */

@@ -8,25 +8,26 @@
 #include <stdint.h>
 
 #include "runtime/client/replica/partner.h"
+#include "runtime/client/replica/passing.h"
 
 enum {
     RANKS = 3,
     SHARED = 4, /* words of a part that a phase gives to somebody */
     BOXES = SHARED,
-    SLOTS = BOXES + 2, /* of what a collective passes on */
-    MAILS = SLOTS + 2,
-    PASSED = MAILS + RANKS,
-    ARRIVED = PASSED + RANKS,
-    WORDS = ARRIVED + RANKS,
+    MAILS = BOXES + 2,
+    PASSING = MAILS + RANKS, /* of collectives (passing.h) */
+    ROUNDS = 2,
+    WORDS = PASSING + ROUNDS + 2 * RANKS,
     PHASES = 4,
     STEPS = 6,
     MAIL = 5,
-    COLLECTIVE = 7 + 2 * (RANKS - 1),
+    COLLECTIVE = 2 + ROUNDS * (RANKS - 1 + 2) + RANKS,
     OPS = STEPS + MAIL + COLLECTIVE /* of a phase */
 };
 
-/* LOAD, STORE: of the rank's own part, without a call. WAIT: until the word of the own part says this phase. */
-enum what { PUT, ADD, EXCHANGE, SIGNAL, GET, LOAD, STORE, WAIT, MEET, END, NOTHING };
+/* LOAD, STORE: of the rank's own part, without a call. WAIT: until the word of the own part says this phase. PASS: a
+ * put of what lies at the same place in the own part. */
+enum what { PUT, PASS, ADD, EXCHANGE, SIGNAL, GET, LOAD, STORE, WAIT, MEET, END, NOTHING };
 
 struct op {
     enum what what;
