@@ -48,11 +48,29 @@ static void send(struct process *p, const struct write *w, unsigned sets)
     }
 }
 
+static void keep(struct process *p, const struct write *w)
+{
+    const struct kept_write kept = {.pass = (enum kept_pass)way_of(w),
+                                    .rank = w->target,
+                                    .segment = w->what,
+                                    .place = (uint64_t)w->word,
+                                    .number = w->number,
+                                    .add = (int64_t)w->value,
+                                    .len = sizeof w->value,
+                                    .bytes = &w->value};
+    assert_true(kept_add(&p->kept, &kept));
+    p->last_write = *w;
+}
+
 static void send_kept(struct process *p, int way, unsigned sets)
 {
-    for (size_t i = 0; i < p->keeps; i++)
-        if (way_of(&p->kept[i]) == way)
-            send(p, &p->kept[i], sets);
+    const struct kept_block *at = NULL;
+    const struct kept_write *k;
+    while ((k = kept_next(&p->kept, (enum kept_pass)way, &at))) {
+        struct write w = {(enum what)k->segment, k->rank, (int)k->place, (uint64_t)k->add, k->number};
+        memcpy(&w.value, k->bytes, k->len);
+        send(p, &w, sets);
+    }
 }
 
 /* The agent of a part, or the memory itself. */
@@ -115,7 +133,7 @@ static void sim_leave(void *user)
     struct process *p = user;
     p->state = READY;
     p->met = true;
-    p->keeps = 0;
+    kept_forget(&p->kept);
     p->interval = (struct partner_interval){.bytes = 0};
 }
 
@@ -155,8 +173,7 @@ static void writes(struct process *p, struct op op)
     uint64_t value = op.what == SIGNAL ? 1 : op.what == PASS ? p->word[op.word] : drawn;
     struct write w = {op.what, op.target, op.word, value, op.what <= PASS ? 0 : ++p->number};
     unsigned to = p->partner.acts & p->lives[op.target];
-    assert_true(p->keeps < LOG);
-    p->kept[p->keeps++] = w;
+    keep(p, &w);
     partner_used(&p->interval, op.in_collective ? PARTNER_PASS : USE[op.what], op.target, sizeof value);
     if (op.what == EXCHANGE && !to)
         to = 1U << partner_reads(p->lives[op.target], p->set);
@@ -184,7 +201,7 @@ static void ask(struct process *p, struct op op)
     if (p->asked & p->lives[op.target])
         return;
     p->asked = 1U << partner_reads(p->lives[op.target], p->set);
-    send(p, &p->kept[p->keeps - 1], p->asked);
+    send(p, &p->last_write, p->asked);
 }
 
 static void fences(struct process *p)
@@ -284,6 +301,13 @@ void process_is_told(struct process *p, struct process *dead)
 }
 
 /* ---- the beginning ---- */
+
+void sim_fini(struct sim *s)
+{
+    for (int set = 0; set < s->sets; set++)
+        for (int r = 0; r < RANKS; r++)
+            kept_forget(&s->process[set][r].kept);
+}
 
 void sim_init(struct sim *s, uint64_t program, uint64_t seed, int sets)
 {

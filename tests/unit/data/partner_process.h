@@ -6,11 +6,12 @@
 #include <stddef.h>
 
 #include "runtime/base/rng.h"
+#include "runtime/client/replica/kept.h"
 #include "runtime/client/replica/partner.h"
 #include "tests/unit/data/partner_program.h"
 
-enum { PUTS, NAMED, WAYS }; /* one overtakes the other */
-enum { SETS = 3, LIMIT = 5 * sizeof(uint64_t), QUEUE = 128, LOG = 64 };
+enum { PUTS = KEPT_PUTS, NAMED = KEPT_NAMED, WAYS }; /* one overtakes the other */
+enum { SETS = 3, LIMIT = 5 * sizeof(uint64_t), QUEUE = 128 };
 
 struct write {
     enum what what;
@@ -46,8 +47,8 @@ struct process {
     unsigned fenced; /* sets in which it waits for its writes, before it comes to a meeting */
     unsigned taking; /* at a meeting: sets that are taken over */
     unsigned asked;  /* sets for an answer */
-    struct write kept[LOG];
-    size_t keeps;
+    struct kept kept;
+    struct write last_write; /* an exchange may be asked for elsewhere */
     uint64_t word[WORDS];
     uint64_t last[RANKS], result[RANKS]; /* what was executed here, of each rank */
     struct queue out[WAYS][SETS][RANKS];
@@ -63,6 +64,7 @@ struct sim {
 };
 
 void sim_init(struct sim *s, uint64_t program, uint64_t seed, int sets);
+void sim_fini(struct sim *s);
 
 /* If it can. */
 void process_step(struct process *p);

@@ -113,12 +113,15 @@ static void run_many(int sets, int programs)
         sim_init(&s, program, rng_u64(&rng), sets);
         run(&s, NULL);
         expect_same(&s, &alone);
+        sim_fini(&s);
         for (int again = 0; again < 8; again++) {
             draw_deaths(&rng, s.ticks, &deaths);
             sim_init(&s, program, rng_u64(&rng), sets);
             run(&s, &deaths);
             expect_same(&s, &alone);
+            sim_fini(&s);
         }
+        sim_fini(&alone);
     }
 }
 
