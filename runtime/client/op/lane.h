@@ -61,6 +61,9 @@ void lanes_take(struct lanes *l, struct lane_op *o, int rank, uint64_t *handle);
 void lanes_set_apart(struct lanes *l);
 /* Such an operation, which is its call's own, gets its name. */
 void lanes_take_apart(struct lanes *l, struct lane_op *o);
+/* The number of the next one, which goes without its lane to as many copies of what it changes as the caller likes; no
+ * other of that lane is under way meanwhile. */
+uint64_t lanes_draw_apart(struct lanes *l);
 /* It has its answer, or is given up and never sent again. Returns whose turn has come by that; NULL: nobody's. */
 struct lane_op *lanes_end(struct lanes *l, struct lane_op *o);
 

@@ -118,6 +118,7 @@ struct op {
     bool unordered;          /* an addition that nobody is told of: sets of replicas need no order for it */
     struct op_task of_task;
     struct lane_op name; /* of what counts once, outside tasks */
+    bool named;          /* by its caller, who brings it to several sets: its lane knows nothing of it */
     /* the plan, for one route */
     struct route route;
     struct plan plan;

@@ -18,7 +18,7 @@ const struct op *op_with_turn(const struct op *op)
 void name_take(struct op *op)
 {
     struct lanes *l = &op->client->ops.lanes;
-    if (!op_is_once(op) || op->of_task.is)
+    if (!op_is_once(op) || op->of_task.is || op->named)
         return;
     if (op->unordered && l->apart) {
         lanes_take_apart(l, &op->name);
@@ -35,7 +35,7 @@ void name_take(struct op *op)
 void name_end(struct op *op)
 {
     struct client *c = op->client;
-    if (!op->name.number)
+    if (!op->name.number || op->named)
         return;
     struct lane_op *next = lanes_end(&c->ops.lanes, &op->name);
     if (!op->handle && !op->implicit) /* its call returns */

@@ -44,6 +44,10 @@ keel_status rma_rmw(struct client *c, keel_segment *s, int rank, size_t offset, 
 keel_status rma_fetch_add(struct client *c, keel_segment *s, int rank, size_t offset, int64_t add, int64_t *old);
 /* The same where nobody is told what was there: sets of replicas need no order for it. */
 keel_status rma_add(struct client *c, keel_segment *s, int rank, size_t offset, int64_t add);
+/* The same under a name of rma_draw_name, by the agent: to the part of each set in which it is to count. One at a time,
+ * and in the order of the names, as agents take a lower one for done. */
+uint64_t rma_draw_name(struct client *c);
+keel_status rma_add_named(struct client *c, keel_segment *s, int rank, size_t offset, int64_t add, uint64_t name);
 keel_status rma_compare_swap(struct client *c, keel_segment *s, int rank, size_t offset, int64_t expected,
                              int64_t desired, int64_t *old);
 #endif

@@ -174,6 +174,29 @@ keel_status rma_add(struct client *c, keel_segment *s, int rank, size_t offset, 
     return rmw(c, true, s, rank, offset, KEEL_INT64, KEEL_RMW_ADD, &add, NULL, NULL);
 }
 
+uint64_t rma_draw_name(struct client *c)
+{
+    client_lock(c);
+    uint64_t name = lanes_draw_apart(&c->ops.lanes);
+    pthread_mutex_unlock(&c->lock);
+    return name;
+}
+
+keel_status rma_add_named(struct client *c, keel_segment *s, int rank, size_t offset, int64_t add, uint64_t name)
+{
+    if (near_bad_range(c, s, rank, offset, sizeof add) || offset % sizeof add)
+        return rma_bad_call(c);
+    struct op run;
+    op_init(c, &run, OP_RMW, s, rank, offset, sizeof add);
+    run.what = KEEL_RMW_ADD;
+    run.unordered = true;
+    run.word = sizeof add;
+    run.a = add;
+    run.named = true;
+    run.name = (struct lane_op){.lane = 0, .number = name};
+    return op_run(&run);
+}
+
 keel_status rma_fetch_add(struct client *c, keel_segment *s, int rank, size_t offset, int64_t add, int64_t *old)
 {
     return rma_rmw(c, s, rank, offset, KEEL_INT64, KEEL_RMW_ADD, &add, NULL, old);

@@ -248,6 +248,28 @@ static void test_aimed_one_that_is_given_up_before_its_turn_leaves_its_lane_as_i
     assert_int_equal(word_at(1, SEG_SHADOW, 1, 0), LANES_MAX + 2);
 }
 
+/* ---- names that the caller brings ---- */
+
+/* Partners bring an addition to each set under one name, and again where they do not know whether it has come. */
+static void test_aimed_addition_of_one_name_counts_once_in_each_part(void **state)
+{
+    (void)state;
+    client_open();
+    lanes_set_apart(&c.ops.lanes);
+    uint64_t first = rma_draw_name(&c);
+    for (int part = 0; part < 2; part++)
+        assert_int_equal(rma_add_named(&c, shadow, part, 0, 5, first), KEEL_OK);
+    uint64_t second = rma_draw_name(&c);
+    assert_true(second > first);
+    for (int again = 0; again < 3; again++)
+        assert_int_equal(rma_add_named(&c, shadow, 1, 0, 7, second), KEEL_OK);
+    assert_int_equal(word_at(0, SEG_SHADOW, 0, 0), 5);
+    assert_int_equal(word_at(1, SEG_SHADOW, 1, 0), 12);
+    assert_int_equal(rma_add(&c, shadow, 0, 0, 1), KEEL_OK); /* and the lane is whole */
+    assert_int_equal(rma_add_named(&c, shadow, 0, 1, 1, 0), KEEL_ERR_ARG);
+    assert_int_equal(word_at(0, SEG_SHADOW, 0, 0), 6);
+}
+
 /* ---- what agents keep ---- */
 
 static void test_aimed_few_under_way_leave_small_records(void **state)
@@ -281,6 +303,7 @@ int main(void)
         TEST(test_aimed_who_has_the_lane_of_one_that_is_stuck_waits_alone),
         TEST(test_aimed_nobody_waits_for_a_lane_while_others_are_free),
         TEST(test_aimed_one_that_is_given_up_before_its_turn_leaves_its_lane_as_it_was),
+        TEST(test_aimed_addition_of_one_name_counts_once_in_each_part),
         TEST(test_aimed_few_under_way_leave_small_records),
     };
     return cmocka_run_group_tests_name("aimed_names", tests, NULL, NULL);
