@@ -107,13 +107,29 @@ static void leave_out(struct news *n, int rank)
     n->say(n->user, l.text);
 }
 
+/* The view has the rank on another node than before, which lives: it was moved. */
+static void take_move(struct news *n, int rank, int to)
+{
+    struct line l = {.len = 0};
+    char name[NAME];
+    struct news_rank *k = &n->rank[rank];
+    k->done = false; /* its process ended so that another one goes on */
+    if (!k->signal)
+        return;
+    add_death(n, &l, rank);
+    add(&l, "; it continues on %s", news_node(n, to, name, sizeof name));
+    k->signal = 0;
+    n->say(n->user, l.text);
+}
+
 void news_ended(struct news *n, int node, int rank, int pid, int signal)
 {
     if (rank < 0 || rank >= n->ranks || node < 0 || node >= n->total)
         return;
     struct news_rank *k = &n->rank[rank];
-    if (signal == 0 && k->node >= 0 && k->node != node)
-        return; /* it goes on where a view has moved it to: that view came by another node first */
+    bool moved = k->node >= 0 && k->node != node; /* that view came by another node first */
+    if (moved && (signal == 0 || !n->alive[node]))
+        return;
     k->done = signal == 0;
     k->signal = signal;
     k->pid = pid;
@@ -122,6 +138,8 @@ void news_ended(struct news *n, int node, int rank, int pid, int signal)
         k->signal = 0; /* news_sets tells of it */
     if (k->signal && k->node < 0)
         leave_out(n, rank); /* the view without it came by another node first */
+    if (moved)
+        take_move(n, rank, k->node);
 }
 
 void news_begun(struct news *n, int node, int rank)
@@ -196,23 +214,6 @@ void news_added(struct news *n, int node)
     n->say(n->user, l.text);
 }
 
-/* ---- views ---- */
-
-/* The view has the rank on another node than before, which lives: it was moved. */
-static void take_move(struct news *n, int rank, int to)
-{
-    struct line l = {.len = 0};
-    char name[NAME];
-    struct news_rank *k = &n->rank[rank];
-    k->done = false; /* its process ended so that another one goes on */
-    if (!k->signal)
-        return;
-    add_death(n, &l, rank);
-    add(&l, "; it continues on %s", news_node(n, to, name, sizeof name));
-    k->signal = 0;
-    n->say(n->user, l.text);
-}
-
 /* ---- nodes that are late, or cut off ---- */
 
 static void say_waits(struct news *n, const char *line)
@@ -260,6 +261,8 @@ void news_auto(struct news *n, int slot, const char *chose, int moves, const cha
         add(&l, " (seconds: %s)", prices);
     n->say(n->user, l.text);
 }
+
+/* ---- views ---- */
 
 void news_view(struct news *n, uint64_t epoch, const int *rank_node, const bool *alive, uint64_t now_ns)
 {

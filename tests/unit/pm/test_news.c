@@ -228,6 +228,23 @@ static void test_news_rank_is_killed_and_moved(void **state)
     news_fini(&n);
 }
 
+/* The view that moves it comes by another node before its end; and of a node that is dead by then, told with that. */
+static void test_news_rank_is_killed_and_had_moved(void **state)
+{
+    (void)state;
+    struct news n = started(NULL);
+    VIEW(&n, 1, 6 * S, SET(0, 0, 3, 1, 2, 2), SET(true, true, true, true));
+    news_ended(&n, 1, 2, 77, SIGSEGV);
+    assert_string_equal(told, "rank 2 (pid 77, node 1) was killed by SIGSEGV; it continues on node 3\n");
+    VIEW(&n, 2, 6 * S, SET(0, 0, 3, 3, 2, 2), SET(true, false, true, true));
+    news_ended(&n, 1, 3, 78, SIGKILL);
+    news_over(&n, 0);
+    assert_string_equal(told, "rank 2 (pid 77, node 1) was killed by SIGSEGV; it continues on node 3\n"
+                              "node 1 died 1.0 s after the start; rank 3 continues on node 3\n"
+                              "the job ended with exit code 0 after the loss of 1 node\n");
+    news_fini(&n);
+}
+
 /* A rank that has ended for good stays where it was. */
 static void test_news_node_dies_whose_ranks_have_ended(void **state)
 {
@@ -317,6 +334,7 @@ int main(void)
         cmocka_unit_test(test_news_node_comes_back_as_another_one_and_dies_as_that),
         cmocka_unit_test(test_news_node_to_which_live_ranks_have_moved_dies),
         cmocka_unit_test(test_news_rank_is_killed_and_moved),
+        cmocka_unit_test(test_news_rank_is_killed_and_had_moved),
         cmocka_unit_test(test_news_node_dies_whose_ranks_have_ended),
         cmocka_unit_test(test_news_numbers_out_of_range_are_left_alone),
         cmocka_unit_test(test_news_what_auto_chose_is_told_with_its_prices),
