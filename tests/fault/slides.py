@@ -12,6 +12,7 @@ FIELD = [STENCIL, "9p", "--cells", "96x96", "--sweeps", "800"]
 LINE = ["--grid", "5", "--spare-alloc", "1D(1,2)", "--substitution", "1D"]  # 0 1 2 | 3 4
 RANK_STEPS = ["rank.move_called", "rank.moving", "rank.let_go", "rank.moved"]
 NODE_STEPS = ["procs.releasing", "procs.moved", "procs.joining", "procs.joined"] + RANK_STEPS[1:]
+FILL_STEPS = ["push.snapshot_begun", "push.snapshot_block", "push.snapshot_end"]
 references = {}
 
 
@@ -98,6 +99,13 @@ def test_a_node_dies_at_each_step_of_a_move():
         at, _, _ = slid(3, ["--spares", "2"] + LINE, [1], "%s:1:node:%s" % (step, where), ["--redundancy", "triple"])
         assert len({nodes[-1] for nodes in at.values()}) == 3 and at[2][-1] >= 3, (step, at)
         assert not {1, 2 if where != "node=3" else 3} & {nodes[-1] for nodes in at.values()}, (step, at)
+
+
+def test_where_a_slot_goes_the_node_dies_while_it_is_filled():
+    """Its ranks, which have not left, go to the next spare."""
+    for step in FILL_STEPS:
+        at, _, _ = slid(3, ["--spares", "2"] + LINE, [1], step + ":1:kill:node=3", ["--redundancy", "triple"])
+        assert sorted(nodes[-1] for nodes in at.values()) == [0, 2, 4] and at[2] == [2, 4], (step, at)
 
 
 main(globals())
