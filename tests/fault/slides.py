@@ -1,6 +1,7 @@
 """Nodes on a grid (keelrun --grid): when one dies, lines of ranks that live move by one node, and keel-stencil has the
 same bits. Also where a rank or a node dies at each step of a move."""
 import os
+import resource
 import subprocess
 import sys
 
@@ -106,6 +107,26 @@ def test_where_a_slot_goes_the_node_dies_while_it_is_filled():
     for step in FILL_STEPS:
         at, _, _ = slid(3, ["--spares", "2"] + LINE, [1], step + ":1:kill:node=3", ["--redundancy", "triple"])
         assert sorted(nodes[-1] for nodes in at.values()) == [0, 2, 4] and at[2] == [2, 4], (step, at)
+
+
+def use_up_descriptors(pid):
+    there = {int(fd) for fd in os.listdir("/proc/%d/fd" % pid)}
+    _, hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (min(set(range(hard)) - there), hard))
+
+
+def test_where_a_slot_goes_the_node_has_no_descriptors():
+    """It stays, and all goes on."""
+    with Job(["-n", "3", "--nodes", "3", "--on-failure", "substitute", "--spares", "2"] + LINE + FIELD +
+             ["--redundancy", "triple"], env={"KEEL_LEAVE_MS": "60000"}) as job:
+        wait_for(lambda: len([e for e in job.events("application") if e["name"] == "stencil_begun"]) == 3,
+                 "all to begin")
+        use_up_descriptors([e["pid"] for e in job.events("start") if e["node"] == 3][0])
+        subprocess.run([KEELCTL, "kill-node", job.id(), "1"], check=True, capture_output=True, timeout=30)
+        code = job.wait()
+        given_up = [(e["slot"], e["to"]) for e in job.events("move_given_up")]
+        assert code == 0 and field(job.stdout()) == reference(3), (code, job.stderr())
+        assert given_up == [(2, 3)] and began(job)[2] == [2], (given_up, began(job))
 
 
 main(globals())
