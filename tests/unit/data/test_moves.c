@@ -176,6 +176,32 @@ static void test_moves_rank_that_is_out_is_not_ended(void **state)
     assert_int_equal(page.released, RELEASE_OUT);
 }
 
+static int told_that_it_still_ends(void)
+{
+    int n = 0;
+    for (const char *at = w.node[0].said; (at = strstr(at, "still_ends ")); at++)
+        n++;
+    return n;
+}
+
+/* Said once, of who has called keel_finalize and does not end; not of who computes. */
+static void test_moves_rank_that_is_out_and_does_not_end_is_told_of_once(void **state)
+{
+    struct client c = {.intents = &page, .told_to_move = true};
+    struct agent *a = &w.node[0].agent;
+    ranks_lingers(a, *state);
+    assert_true(release(3));
+    ranks_lingers(a, *state);
+    assert_true(move_ends_process(&c));
+    ranks_lingers(a, *state);
+    assert_int_equal(told_that_it_still_ends(), 0);
+    move_is_out(&c);
+    for (int i = 0; i < 2; i++)
+        ranks_lingers(a, *state);
+    assert_false(ranks_overdue(a, *state));
+    assert_int_equal(told_that_it_still_ends(), 1);
+}
+
 /* Its own end, and where it was. */
 static void test_moves_released_rank_that_dies_has_died(void **state)
 {
@@ -322,6 +348,7 @@ int main(void)
         TEST(test_moves_rank_that_has_left_goes_nowhere),
         TEST(test_moves_rank_that_is_overdue_is_ended_or_has_left),
         TEST(test_moves_rank_that_is_out_is_not_ended),
+        TEST(test_moves_rank_that_is_out_and_does_not_end_is_told_of_once),
         TEST(test_moves_released_rank_that_dies_has_died),
         TEST(test_moves_target_that_dies_meanwhile_is_not_waited_for),
         TEST(test_moves_only_who_can_move_is_released),
