@@ -1,10 +1,9 @@
-#include "bench/rawlib.h"
+#include "bench/rawside.h"
 
 #include <dirent.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <errno.h>
-#include <rdma/fabric.h>
 #include <rdma/fi_cm.h>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
@@ -22,22 +21,6 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-
-enum { KEY = 7, MESSAGE_MAX = 4096, RECVS = 8 };
-
-/* One side of raw libfabric. */
-struct side {
-    struct fi_info *info;
-    struct fid_fabric *fabric;
-    struct fid_domain *domain;
-    struct fid_eq *eq;
-    struct fid_cq *cq;
-    struct fid_pep *pep;
-    struct fid_mr *mr;
-    struct fid_ep *ep[RAW_TARGETS_MAX];
-    uint8_t *memory;
-    uint8_t *messages;
-};
 
 /* Shared with the children. */
 struct control {
@@ -78,98 +61,6 @@ int raw_iters(double us)
 {
     double n = 10000 / us;
     return n < 4 ? 4 : n > 5000 ? 5000 : (int)n;
-}
-
-/* ---- libfabric ---- */
-
-static bool failed(const char *what, long rc)
-{
-    if (rc)
-        fprintf(stderr, "raw libfabric: %s: %s\n", what, fi_strerror((int)-rc));
-    return rc != 0;
-}
-
-static bool side_open(struct side *side, const char *host, const char *provider, size_t memory)
-{
-    struct fi_info *hints = fi_allocinfo();
-    hints->caps = FI_MSG | FI_RMA;
-    hints->ep_attr->type = FI_EP_MSG;
-    hints->domain_attr->threading = FI_THREAD_SAFE;
-    hints->domain_attr->data_progress = FI_PROGRESS_MANUAL;
-    hints->domain_attr->control_progress = FI_PROGRESS_MANUAL;
-    hints->fabric_attr->prov_name = strdup(provider);
-    long rc = fi_getinfo(FI_VERSION(1, 17), host, NULL, FI_SOURCE | FI_NUMERICHOST, hints, &side->info);
-    fi_freeinfo(hints);
-    struct fi_eq_attr eq_attr = {.wait_obj = FI_WAIT_FD};
-    struct fi_cq_attr cq_attr = {.format = FI_CQ_FORMAT_MSG, .wait_obj = FI_WAIT_FD, .size = 4096};
-    side->memory = calloc(1, memory);
-    side->messages = calloc(RECVS + 1, MESSAGE_MAX);
-    return !failed("fi_getinfo", rc) && side->memory && side->messages &&
-           !failed("fi_fabric", fi_fabric(side->info->fabric_attr, &side->fabric, NULL)) &&
-           !failed("fi_domain", fi_domain(side->fabric, side->info, &side->domain, NULL)) &&
-           !failed("fi_eq_open", fi_eq_open(side->fabric, &eq_attr, &side->eq, NULL)) &&
-           !failed("fi_cq_open", fi_cq_open(side->domain, &cq_attr, &side->cq, NULL)) &&
-           !failed("fi_mr_reg", fi_mr_reg(side->domain, side->memory, memory, FI_REMOTE_READ | FI_REMOTE_WRITE, 0, KEY,
-                                          0, &side->mr, NULL));
-}
-
-static void fid_close(struct fid *fid)
-{
-    if (fid)
-        fi_close(fid);
-}
-
-static void side_close(struct side *side)
-{
-    for (int i = 0; i < RAW_TARGETS_MAX; i++)
-        if (side->ep[i])
-            fi_close(&side->ep[i]->fid);
-    fid_close((struct fid *)side->pep);
-    fid_close((struct fid *)side->mr);
-    fid_close((struct fid *)side->cq);
-    fid_close((struct fid *)side->eq);
-    fid_close((struct fid *)side->domain);
-    fid_close((struct fid *)side->fabric);
-    fi_freeinfo(side->info);
-    free(side->memory);
-    free(side->messages);
-}
-
-static bool ep_open(struct side *side, struct fi_info *info, struct fid_ep **ep)
-{
-    if (failed("fi_endpoint", fi_endpoint(side->domain, info, ep, NULL)) ||
-        failed("bind eq", fi_ep_bind(*ep, &side->eq->fid, 0)) ||
-        failed("bind cq", fi_ep_bind(*ep, &side->cq->fid, FI_TRANSMIT | FI_SELECTIVE_COMPLETION)) ||
-        failed("bind cq", fi_ep_bind(*ep, &side->cq->fid, FI_RECV)) || failed("fi_enable", fi_enable(*ep)))
-        return false;
-    for (int i = 0; i < RECVS; i++) {
-        uint8_t *buffer = side->messages + i * MESSAGE_MAX;
-        if (failed("fi_recv", fi_recv(*ep, buffer, MESSAGE_MAX, NULL, FI_ADDR_UNSPEC, buffer)))
-            return false;
-    }
-    return true;
-}
-
-/* Next connection event, or -1 after 10 s. */
-static int await_cm(struct side *side, struct fi_info **info)
-{
-    struct {
-        struct fi_eq_cm_entry cm;
-        uint8_t data[256];
-    } entry;
-    double deadline = raw_now_us() + 10e6;
-    while (raw_now_us() < deadline) {
-        uint32_t event;
-        ssize_t n = fi_eq_read(side->eq, &event, &entry, sizeof(entry), 0);
-        if (n == -FI_EAVAIL)
-            return -1;
-        if (n < 0)
-            continue;
-        if (info)
-            *info = entry.cm.info;
-        return (int)event;
-    }
-    return -1;
 }
 
 /* ---- targets ---- */
@@ -219,14 +110,15 @@ static void target_run(const char *host, const char *provider, size_t memory, st
     struct fi_info *info = NULL;
     size_t len = sizeof(control->addr[me]);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    bool up = side_open(&side, host, provider, memory) &&
-              !failed("fi_passive_ep", fi_passive_ep(side.fabric, side.info, &side.pep, NULL)) &&
-              !failed("bind", fi_pep_bind(side.pep, &side.eq->fid, 0)) && !failed("fi_listen", fi_listen(side.pep)) &&
-              !failed("fi_getname", fi_getname(&side.pep->fid, control->addr[me], &len));
+    bool up = raw_side_open(&side, host, provider, memory) &&
+              !raw_failed("fi_passive_ep", fi_passive_ep(side.fabric, side.info, &side.pep, NULL)) &&
+              !raw_failed("bind", fi_pep_bind(side.pep, &side.eq->fid, 0)) &&
+              !raw_failed("fi_listen", fi_listen(side.pep)) &&
+              !raw_failed("fi_getname", fi_getname(&side.pep->fid, control->addr[me], &len));
     control->addr_len[me] = len;
     atomic_store(&control->ready[me], up ? 1 : -1);
-    if (up && await_cm(&side, &info) == FI_CONNREQ && ep_open(&side, info, &side.ep[0]) &&
-        !failed("fi_accept", fi_accept(side.ep[0], NULL, 0)) && await_cm(&side, NULL) == FI_CONNECTED) {
+    if (up && raw_await_cm(&side, &info) == FI_CONNREQ && raw_ep_open(&side, info, &side.ep[0]) &&
+        !raw_failed("fi_accept", fi_accept(side.ep[0], NULL, 0)) && raw_await_cm(&side, NULL) == FI_CONNECTED) {
         raw_unpaced();
         target_serve(&side, control);
     }
@@ -238,9 +130,9 @@ static bool target_connect(struct raw *raw, int i)
     double deadline = raw_now_us() + 10e6;
     while (atomic_load(&raw->control->ready[i]) == 0 && raw_now_us() < deadline)
         usleep(1000);
-    bool up = atomic_load(&raw->control->ready[i]) == 1 && ep_open(&raw->side, raw->side.info, &raw->side.ep[i]) &&
-              !failed("fi_connect", fi_connect(raw->side.ep[i], raw->control->addr[i], NULL, 0)) &&
-              await_cm(&raw->side, NULL) == FI_CONNECTED;
+    bool up = atomic_load(&raw->control->ready[i]) == 1 && raw_ep_open(&raw->side, raw->side.info, &raw->side.ep[i]) &&
+              !raw_failed("fi_connect", fi_connect(raw->side.ep[i], raw->control->addr[i], NULL, 0)) &&
+              raw_await_cm(&raw->side, NULL) == FI_CONNECTED;
     raw_unpaced();
     return up;
 }
@@ -282,7 +174,7 @@ struct raw *raw_start(const char *host, const char *provider, int targets, size_
         raw->pid[raw->targets] = pid;
         raw->running++;
     }
-    bool up = raw->targets == targets && side_open(&raw->side, host, provider, memory);
+    bool up = raw->targets == targets && raw_side_open(&raw->side, host, provider, memory);
     for (int i = 0; up && i < targets; i++)
         up = target_connect(raw, i);
     if (!up) {
@@ -303,7 +195,7 @@ void raw_stop(struct raw *raw)
         while (waitpid(raw->pid[i], NULL, 0) < 0 && errno == EINTR)
             ;
     }
-    side_close(&raw->side);
+    raw_side_close(&raw->side);
     munmap(raw->control, sizeof(*raw->control));
     free(raw);
 }
@@ -452,94 +344,4 @@ double raw_write_kops(struct raw *raw, size_t size, int outstanding, int iters)
     for (int i = 0; i < RAW_BATCHES; i++)
         kops[i] = raw_write_batch_kops(raw, size, outstanding, iters);
     return raw_median(kops, RAW_BATCHES);
-}
-
-/* ---- memory ---- */
-
-static volatile uint64_t sink;
-
-__attribute__((noinline)) static void store_call(uint64_t value)
-{
-    sink = value;
-    __asm__ volatile("" ::: "memory");
-}
-
-double raw_store_call_ns(void)
-{
-    enum { CALLS = 1000000 };
-    double ns[RAW_BATCHES];
-    for (int i = 0; i < RAW_BATCHES; i++) {
-        double start = raw_now_us();
-        for (uint64_t k = 0; k < CALLS; k++)
-            store_call(k);
-        ns[i] = (raw_now_us() - start) * 1e3 / CALLS;
-    }
-    return raw_median(ns, RAW_BATCHES);
-}
-
-double raw_memcpy_ns(size_t size, bool cold)
-{
-    size_t span = cold ? 256u << 20 : size, step = (size + 63) & ~(size_t)63;
-    uint8_t *from = malloc(span + step), *to = malloc(span + step);
-    double ns[RAW_BATCHES];
-    if (!from || !to) {
-        free(from);
-        free(to);
-        return 0;
-    }
-    memset(from, 1, span + step);
-    memset(to, 2, span + step);
-    size_t at = 0;
-    int copies = size < 4096 ? 20000 : (int)((128u << 20) / size);
-    for (int i = 0; i < RAW_BATCHES; i++) {
-        double start = raw_now_us();
-        for (int k = 0; k < copies; k++) {
-            memcpy(to + at, from + at, size);
-            __asm__ volatile("" ::: "memory");
-            at = cold && at + 2 * step <= span ? at + step : 0;
-        }
-        ns[i] = (raw_now_us() - start) * 1e3 / copies;
-    }
-    free(from);
-    free(to);
-    return raw_median(ns, RAW_BATCHES);
-}
-
-struct line {
-    _Alignas(64) _Atomic uint64_t value;
-};
-
-double raw_pingpong_ns(void)
-{
-    enum { ROUNDS = 50000 };
-    struct line *line = mmap(NULL, sizeof(*line), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (line == MAP_FAILED)
-        return 0;
-    fflush(NULL);
-    pid_t pid = fork();
-    if (pid == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        for (uint64_t next = 1;; next += 2) {
-            while (atomic_load_explicit(&line->value, memory_order_acquire) != next)
-                ;
-            atomic_store_explicit(&line->value, next + 1, memory_order_release);
-        }
-    }
-    double ns[RAW_BATCHES] = {0};
-    uint64_t next = 0;
-    for (int i = 0; pid > 0 && i < RAW_BATCHES; i++) {
-        double start = raw_now_us();
-        for (int k = 0; k < ROUNDS; k++, next += 2) {
-            atomic_store_explicit(&line->value, next + 1, memory_order_release);
-            while (atomic_load_explicit(&line->value, memory_order_acquire) != next + 2)
-                ;
-        }
-        ns[i] = (raw_now_us() - start) * 1e3 / ROUNDS;
-    }
-    if (pid > 0) {
-        kill(pid, SIGKILL);
-        waitpid(pid, NULL, 0);
-    }
-    munmap(line, sizeof(*line));
-    return raw_median(ns, RAW_BATCHES);
 }
