@@ -1,10 +1,5 @@
 #include "sim/route/options_int.h"
 
-#include <errno.h>
-#include <limits.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
