@@ -49,26 +49,27 @@ void contact_note_seen(struct member *m, int node)
         member_put(m, &m->roster.seen, node);
 }
 
-void contact_sign_of_life(struct member *m, int node, uint64_t began)
+/* The node, if we look after it. */
+static struct target *lives(struct member *m, int node, uint64_t began)
 {
     note_contact(m, began);
     contact_note_seen(m, node);
     patience_heard(m, node);
     if (m->contact.check.active)
         member_put(m, &m->contact.check.heard, node);
-    struct target *tg = target_find(&m->detector, node);
+    return target_find(&m->detector, node);
+}
+
+void contact_sign_of_life(struct member *m, int node, uint64_t began)
+{
+    struct target *tg = lives(m, node, began);
     if (tg)
         tg->last_direct = m->t;
 }
 
 void contact_sign_of_life_relayed(struct member *m, int node)
 {
-    note_contact(m, 0);
-    contact_note_seen(m, node);
-    patience_heard(m, node);
-    if (m->contact.check.active)
-        member_put(m, &m->contact.check.heard, node);
-    struct target *tg = target_find(&m->detector, node);
+    struct target *tg = lives(m, node, 0);
     if (tg)
         target_indirect(m, tg, m->t);
 }

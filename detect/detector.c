@@ -99,9 +99,7 @@ void detector_suspect(struct member *m, int node, uint64_t base, const char *tex
 {
     if (!m->joining.born)
         return;
-    struct target *tg = target_find(&m->detector, node);
-    if (!tg)
-        tg = target_add(m, node);
+    struct target *tg = target_have(m, node);
     if (!tg)
         return;
     if (tg->state == TARGET_DUTY)
@@ -118,9 +116,7 @@ void detector_check(struct member *m, int node, const char *why)
     (void)why;
     if (node == m->p.self || !is_live(m, node) || !m->joining.born)
         return;
-    struct target *tg = target_find(&m->detector, node);
-    if (!tg)
-        tg = target_add(m, node);
+    struct target *tg = target_have(m, node);
     if (!tg || tg->state != TARGET_DUTY)
         return;
     tg->raised = tg->base = m->t;

@@ -88,7 +88,7 @@ void target_set_state(struct member *m, struct target *tg, enum target_state to,
         linkmap_works(m, tg->node);
 }
 
-struct target *target_add(struct member *m, int node)
+static struct target *target_add(struct member *m, int node)
 {
     struct detector *d = &m->detector;
     if (!grow((void **)&d->targets, &d->cap_targets, d->n_targets + 1, sizeof *d->targets))
@@ -104,6 +104,12 @@ struct target *target_add(struct member *m, int node)
                           .next_ping = m->t,
                           .ping_gap = m->p.ping_ns};
     return tg;
+}
+
+struct target *target_have(struct member *m, int node)
+{
+    struct target *tg = target_find(&m->detector, node);
+    return tg ? tg : target_add(m, node);
 }
 
 /* Does its host say again and again that its agent was stopped? Then it is no busy machine. */

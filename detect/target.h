@@ -45,7 +45,8 @@ struct target {
 };
 
 struct target *target_find(const struct detector *d, int node);
-struct target *target_add(struct member *m, int node);
+/* It is found, or begins with TARGET_DUTY. NULL: there is no memory for one more. */
+struct target *target_have(struct member *m, int node);
 /* The only place that changes a state. */
 void target_set_state(struct member *m, struct target *tg, enum target_state to, const char *text);
 /* The state may change; false: the record is gone or the verdict fell (nothing more to do with it). */

@@ -106,9 +106,7 @@ void vote_answer(struct member *m, const struct datagram *ask)
         member_post(m, ask->src, &dead);
         return;
     }
-    struct target *tg = target_find(&m->detector, node);
-    if (!tg)
-        tg = target_add(m, node);
+    struct target *tg = target_have(m, node);
     if (!tg)
         return;
     tg->duty_until = m->t + (2 * PINGS_SLOW + 1) * m->p.ping_ns; /* one question may be lost */
