@@ -46,4 +46,13 @@ void spin_lend(struct spin *spin, uint64_t since, uint64_t now);
 /* Who is waited for runs on the processor that we look on: is it time to go to another one? Not where there is no
  * room. */
 bool spin_moves(struct looks *l, uint64_t now);
+/* The processor may do something else for a few cycles, as who looks again and again leaves it to its other thread. */
+static inline void spin_relax(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
 #endif

@@ -25,15 +25,6 @@ static bool waits_for_own_agent(const struct client *c)
     return op->plan.leg[0].node == c->node || (last_is_here && op_is_once(op));
 }
 
-static void relax(void)
-{
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    __asm__ volatile("yield");
-#endif
-}
-
 /* Nothing of ours is under way, so what we wait for comes from another rank: through shared memory, by the hall or the
  * own agent, or over a connection. Looking into memory costs some ten nanoseconds, asking the network a microsecond.
  * True: it is done. */
@@ -49,7 +40,7 @@ static bool glance(struct client *c, bool (*done)(void *arg), void *arg)
             courier_flow(c, c->progress.looked_at);
         if (done(arg))
             return true;
-        relax();
+        spin_relax();
     }
     return false;
 }

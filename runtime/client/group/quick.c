@@ -52,15 +52,6 @@ static bool nothing_else(const struct keel_group *g)
     return c->fatal == KEEL_OK && c->coll.broken == KEEL_OK && !g->requests && view_is_seen(c) && !c->coll.behinds;
 }
 
-static void relax(void)
-{
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    __asm__ volatile("yield");
-#endif
-}
-
 static uint32_t where(const struct client *c)
 {
     return c->env.processor ? c->env.processor(c->env.user) : 0;
@@ -86,7 +77,7 @@ static enum engine_post glance(struct keel_group *g, struct engine_result *resul
             *went = true;
             i = -1;
         } else if (state == ENGINE_POST_WAITS) {
-            relax();
+            spin_relax();
         }
     }
     return state;
