@@ -250,16 +250,23 @@ keel_status replica_acc_double(keel_segment *segment, int rank, size_t offset, d
     return replica_acc(segment, rank, offset, KEEL_DOUBLE, &scale, src, n);
 }
 
+/* Of an accumulate that does not lie together: it is told, and may go. */
+static keel_status before_strided(enum replica_call call, int rank, keel_segment *segment, size_t offset,
+                                  keel_type type, const void *scale, const void *src, const keel_strided *shape)
+{
+    size_t added = replica.partners ? shape_bytes(src, shape) : 0;
+    keel_status met = replica_before_once(call, PARTNER_ADD, rank, added);
+    added_strided(call, rank, segment, offset, src, shape, numbers(scale, type));
+    keel_status status = shape_may_go(call);
+    replica_used(PARTNER_ADD, rank, added);
+    replica_changes(rank, segment, offset, strided_reach(shape));
+    return met == KEEL_OK ? status : met;
+}
+
 keel_status replica_acc_strided(keel_segment *segment, int rank, size_t offset, keel_type type, const void *scale,
                                 const void *src, const keel_strided *shape)
 {
-    size_t added = replica.partners ? shape_bytes(src, shape) : 0;
-    keel_status met = replica_before_once(CALL_acc_strided, PARTNER_ADD, rank, added);
-    added_strided(CALL_acc_strided, rank, segment, offset, src, shape, numbers(scale, type));
-    keel_status status = shape_may_go(CALL_acc_strided);
-    status = met == KEEL_OK ? status : met;
-    replica_used(PARTNER_ADD, rank, added);
-    replica_changes(rank, segment, offset, strided_reach(shape));
+    keel_status status = before_strided(CALL_acc_strided, rank, segment, offset, type, scale, src, shape);
     return status != KEEL_OK
                ? status
                : replica_after(BELOW->acc_strided(segment, replica_native_of(rank), offset, type, scale, src, shape));
@@ -268,13 +275,7 @@ keel_status replica_acc_strided(keel_segment *segment, int rank, size_t offset, 
 keel_status replica_acc_strided_nb(keel_segment *segment, int rank, size_t offset, keel_type type, const void *scale,
                                    const void *src, const keel_strided *shape, keel_handle *handle)
 {
-    size_t added = replica.partners ? shape_bytes(src, shape) : 0;
-    keel_status met = replica_before_once(CALL_acc_strided_nb, PARTNER_ADD, rank, added);
-    added_strided(CALL_acc_strided_nb, rank, segment, offset, src, shape, numbers(scale, type));
-    keel_status status = shape_may_go(CALL_acc_strided_nb);
-    status = met == KEEL_OK ? status : met;
-    replica_used(PARTNER_ADD, rank, added);
-    replica_changes(rank, segment, offset, strided_reach(shape));
+    keel_status status = before_strided(CALL_acc_strided_nb, rank, segment, offset, type, scale, src, shape);
     return status != KEEL_OK ? status
                              : replica_after(BELOW->acc_strided_nb(segment, replica_native_of(rank), offset, type,
                                                                    scale, src, shape, handle));
@@ -287,16 +288,22 @@ static void changes_pieces(int rank, const keel_segment *segment, const keel_pie
         replica_changes(rank, segment, pieces[i].offset, pieces[i].len);
 }
 
+static keel_status before_vector(enum replica_call call, int rank, keel_segment *segment, keel_type type,
+                                 const void *scale, const keel_piece *pieces, size_t n)
+{
+    size_t added = replica.partners ? pieces_bytes(pieces, n) : 0;
+    keel_status met = replica_before_once(call, PARTNER_ADD, rank, added);
+    added_vector(call, rank, segment, pieces, n, numbers(scale, type));
+    keel_status status = shape_may_go(call);
+    replica_used(PARTNER_ADD, rank, added);
+    changes_pieces(rank, segment, pieces, n);
+    return met == KEEL_OK ? status : met;
+}
+
 keel_status replica_acc_vector(keel_segment *segment, int rank, keel_type type, const void *scale,
                                const keel_piece *pieces, size_t n)
 {
-    size_t added = replica.partners ? pieces_bytes(pieces, n) : 0;
-    keel_status met = replica_before_once(CALL_acc_vector, PARTNER_ADD, rank, added);
-    added_vector(CALL_acc_vector, rank, segment, pieces, n, numbers(scale, type));
-    keel_status status = shape_may_go(CALL_acc_vector);
-    status = met == KEEL_OK ? status : met;
-    replica_used(PARTNER_ADD, rank, added);
-    changes_pieces(rank, segment, pieces, n);
+    keel_status status = before_vector(CALL_acc_vector, rank, segment, type, scale, pieces, n);
     return status != KEEL_OK
                ? status
                : replica_after(BELOW->acc_vector(segment, replica_native_of(rank), type, scale, pieces, n));
@@ -305,13 +312,7 @@ keel_status replica_acc_vector(keel_segment *segment, int rank, keel_type type, 
 keel_status replica_acc_vector_nb(keel_segment *segment, int rank, keel_type type, const void *scale,
                                   const keel_piece *pieces, size_t n, keel_handle *handle)
 {
-    size_t added = replica.partners ? pieces_bytes(pieces, n) : 0;
-    keel_status met = replica_before_once(CALL_acc_vector_nb, PARTNER_ADD, rank, added);
-    added_vector(CALL_acc_vector_nb, rank, segment, pieces, n, numbers(scale, type));
-    keel_status status = shape_may_go(CALL_acc_vector_nb);
-    status = met == KEEL_OK ? status : met;
-    replica_used(PARTNER_ADD, rank, added);
-    changes_pieces(rank, segment, pieces, n);
+    keel_status status = before_vector(CALL_acc_vector_nb, rank, segment, type, scale, pieces, n);
     return status != KEEL_OK
                ? status
                : replica_after(BELOW->acc_vector_nb(segment, replica_native_of(rank), type, scale, pieces, n, handle));
