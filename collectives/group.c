@@ -199,82 +199,12 @@ bool group_same(const struct group *a, const struct group *b)
 
 /* ------------------------------------------------------------------------------------------------ one from others */
 
-/* Appends those of g that are (not) in filter; no filter: all. */
-static int append(int *list, int n, const struct group *g, const struct group *filter, bool inside)
-{
-    for (int i = 0; i < g->n; i++) {
-        int rank = group_rank(g, i);
-        if (!filter || (group_member_of(filter, rank) >= 0) == inside)
-            list[n++] = rank;
-    }
-    return n;
-}
-
-enum group_status group_union(const struct group *a, const struct group *b, uint64_t number, struct group **out)
-{
-    if (a->ranks != b->ranks)
-        return GROUP_BAD;
-    struct group *g = group_room(a->n + b->n);
-    if (!g)
-        return GROUP_NOMEM;
-    int n = append(g->rank, 0, a, NULL, true);
-    n = append(g->rank, n, b, a, false);
-    return make(g, a->ranks, n, a->n + b->n, number, out);
-}
-
-static enum group_status filtered(const struct group *a, const struct group *b, bool inside, uint64_t number,
-                                  struct group **out)
-{
-    if (a->ranks != b->ranks)
-        return GROUP_BAD;
-    struct group *g = group_room(a->n);
-    if (!g)
-        return GROUP_NOMEM;
-    return make(g, a->ranks, append(g->rank, 0, a, b, inside), a->n, number, out);
-}
-
-enum group_status group_intersection(const struct group *a, const struct group *b, uint64_t number, struct group **out)
-{
-    return filtered(a, b, true, number, out);
-}
-
-enum group_status group_difference(const struct group *a, const struct group *b, uint64_t number, struct group **out)
-{
-    return filtered(a, b, false, number, out);
-}
-
 enum group_status group_include_in(struct group *room, const struct group *g, const int *members, int n,
                                    uint64_t number)
 {
     for (int i = 0; i < n; i++)
         room->rank[i] = group_rank(g, members[i]); /* -1 of a wrong member is no rank and found out */
     return fill(room, g->ranks, n, n, number);
-}
-
-enum group_status group_include(const struct group *g, const int *members, int n, uint64_t number, struct group **out)
-{
-    if (n < 0 || n > g->n)
-        return GROUP_BAD;
-    struct group *room = group_room(n);
-    if (!room)
-        return GROUP_NOMEM;
-    enum group_status status = group_include_in(room, g, members, n, number);
-    if (status == GROUP_OK)
-        *out = room;
-    else
-        group_unref(room);
-    return status;
-}
-
-enum group_status group_exclude(const struct group *g, const int *members, int n, uint64_t number, struct group **out)
-{
-    struct group *named;
-    enum group_status status = group_include(g, members, n, 0, &named);
-    if (status != GROUP_OK)
-        return status;
-    status = group_difference(g, named, number, out);
-    group_unref(named);
-    return status;
 }
 
 void group_keep_in(struct group *room, const struct group *g, const uint64_t *members, uint64_t number)

@@ -36,13 +36,7 @@ int group_rank(const struct group *g, int member);             /* -1: no such me
 int group_member_of(const struct group *g, int rank);          /* -1: the rank is not in the group */
 bool group_same(const struct group *a, const struct group *b); /* the same ranks in the same order */
 
-/* Those of a, then those of b that are not in a; those of a that are (not) in b. In a's order. */
-enum group_status group_union(const struct group *a, const struct group *b, uint64_t number, struct group **out);
-enum group_status group_intersection(const struct group *a, const struct group *b, uint64_t number, struct group **out);
-enum group_status group_difference(const struct group *a, const struct group *b, uint64_t number, struct group **out);
-/* The named members of g in the named order; the members that are not named, in g's order. */
-enum group_status group_include(const struct group *g, const int *members, int n, uint64_t number, struct group **out);
-enum group_status group_exclude(const struct group *g, const int *members, int n, uint64_t number, struct group **out);
+/* The named members of g in the named order. */
 enum group_status group_include_in(struct group *room, const struct group *g, const int *members, int n,
                                    uint64_t number);
 /* The members in the set (bitset of the group's size): who lives, for a group that shrinks or is created. With the

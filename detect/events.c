@@ -55,7 +55,7 @@ bool events_set_ordered(struct events *e, int node, uint32_t seq)
     return true;
 }
 
-uint32_t events_last_ordered(const struct events *e, int node)
+static uint32_t last_ordered(const struct events *e, int node)
 {
     for (int lo = 0, hi = e->n_ordered; lo < hi;) {
         int mid = (lo + hi) / 2;
@@ -71,7 +71,7 @@ uint32_t events_last_ordered(const struct events *e, int node)
 
 uint32_t events_last_known(const struct events *e, int node)
 {
-    uint32_t last = events_last_ordered(e, node);
+    uint32_t last = last_ordered(e, node);
     for (int k = 0; k < e->n_queue; k++)
         if (e->queue[k].node == node && e->queue[k].seq > last)
             last = e->queue[k].seq;
@@ -82,12 +82,12 @@ void events_drop(struct events *e, int self, const struct idset *gone)
 {
     int k = 0;
     for (int i = 0; i < e->n_queue; i++)
-        if (!idset_has(gone, e->queue[i].node) && e->queue[i].seq > events_last_ordered(e, e->queue[i].node))
+        if (!idset_has(gone, e->queue[i].node) && e->queue[i].seq > last_ordered(e, e->queue[i].node))
             e->queue[k++] = e->queue[i];
     e->n_queue = k;
     k = 0;
     for (int i = 0; i < e->n_mine; i++)
-        if (e->mine[i].seq > events_last_ordered(e, self))
+        if (e->mine[i].seq > last_ordered(e, self))
             e->mine[k++] = e->mine[i];
     e->n_mine = k;
 }

@@ -34,8 +34,7 @@ bool events_enqueue(struct events *e, const struct pending *p);
 void events_enqueue_mine(struct events *e, int self);
 /* Ordered: is in the log. False: out of memory. */
 bool events_set_ordered(struct events *e, int node, uint32_t seq);
-/* Number of the last event of that node that was ordered; or is in the queue, too. */
-uint32_t events_last_ordered(const struct events *e, int node);
+/* Number of the last event of that node that was ordered, or is in the queue. */
 uint32_t events_last_known(const struct events *e, int node);
 /* Drops what was ordered, and of the queue what comes from these. */
 void events_drop(struct events *e, int self, const struct idset *gone);

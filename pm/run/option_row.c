@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-int option_number(const char *name, const char *text, int low, int high)
+static int number_of(const char *name, const char *text, int low, int high)
 {
     int64_t value;
     if (!number_whole(text, low, high, &value))
@@ -60,7 +60,7 @@ void option_take(const struct option_row *row, void *into, const char *text)
         *(bool *)at = true;
         break;
     case TAKES_NUMBER:
-        *(int *)at = option_number(name, text, row->low, row->high);
+        *(int *)at = number_of(name, text, row->low, row->high);
         break;
     case TAKES_TIME:
         *(int *)at = option_time(row, text);

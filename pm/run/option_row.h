@@ -51,8 +51,7 @@ struct option_row {
 /* Fills in what the row says; ends the program with a line if the text is no such value. */
 void option_take(const struct option_row *row, void *into, const char *text);
 
-/* For rows that call: the number of the word, a number, a time in milliseconds; or the end of the program. */
+/* For rows that call: the number of the word, a time in milliseconds; or the end of the program. */
 int option_choice(const char *name, const char *text, const char *const *words);
-int option_number(const char *name, const char *text, int low, int high);
 int option_time(const struct option_row *row, const char *text);
 #endif

@@ -28,7 +28,5 @@ uint64_t scrub_sum(const void *bytes, size_t len);
 void scrub_judged(struct agent *a);
 /* It is over without an end: a view, a silence. */
 void scrub_drop(struct agent *a);
-/* Nobody can say which copy is right. */
-void scrub_tell_unknown(struct agent *a);
 bool scrub_was_told(struct scrub *s);
 #endif

@@ -68,7 +68,8 @@ static void tell(struct agent *a, int node, bool mended)
                          : "not mended, as nobody can say which copy is right");
 }
 
-void scrub_tell_unknown(struct agent *a)
+/* Nobody can say which copy is right. */
+static void tell_unknown(struct agent *a)
 {
     struct scrub *s = &a->scrub;
     s->told[s->tolds++ % SCRUB_TOLD_MAX] =
@@ -188,7 +189,7 @@ void scrub_judged(struct agent *a)
         return;
     }
     if (verdict == SCRUB_UNKNOWN && !scrub_was_told(s))
-        scrub_tell_unknown(a);
+        tell_unknown(a);
     scrub_leave(a);
 }
 

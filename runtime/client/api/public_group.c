@@ -147,7 +147,8 @@ bool public_group_is(const keel_group *g)
     return g && !g->freed;
 }
 
-bool public_group_is_here(const keel_group *g)
+/* There is one, and this process is in the job. */
+static bool is_here(const keel_group *g)
 {
     return public_group_is(g) && g->client->ready;
 }
@@ -160,31 +161,31 @@ bool public_group_root_is_me(const keel_group *g, int root)
 int call_group_size(const keel_group *group)
 {
     group = public_group_of(group);
-    return public_group_is_here(group) ? group_size(group->ranks) : 0;
+    return is_here(group) ? group_size(group->ranks) : 0;
 }
 
 int call_group_rank(const keel_group *group)
 {
     group = public_group_of(group);
-    return public_group_is_here(group) && group->engine ? group_member_of(group->ranks, group->client->rank) : -1;
+    return is_here(group) && group->engine ? group_member_of(group->ranks, group->client->rank) : -1;
 }
 
 int call_group_to_world(const keel_group *group, int member)
 {
     group = public_group_of(group);
-    return public_group_is_here(group) ? group_rank(group->ranks, member) : -1;
+    return is_here(group) ? group_rank(group->ranks, member) : -1;
 }
 
 int call_group_from_world(const keel_group *group, int rank)
 {
     group = public_group_of(group);
-    return public_group_is_here(group) ? group_member_of(group->ranks, rank) : -1;
+    return is_here(group) ? group_member_of(group->ranks, rank) : -1;
 }
 
 int call_group_stopped(const keel_group *group)
 {
     group = public_group_of(group);
-    if (!public_group_is_here(group) || !group->engine)
+    if (!is_here(group) || !group->engine)
         return -1;
     int blamed = engine_blamed(group->engine);
     return blamed < 0 && group->unfinished ? group->unfinished->blamed : blamed;
@@ -193,7 +194,7 @@ int call_group_stopped(const keel_group *group)
 bool call_group_alive(const keel_group *group, int member)
 {
     group = public_group_of(group);
-    if (!public_group_is_here(group) || group_rank(group->ranks, member) < 0)
+    if (!is_here(group) || group_rank(group->ranks, member) < 0)
         return false;
     client_lock(group->client);
     coll_see_views(group->client, group->client->env.now(group->client->env.user));
@@ -214,7 +215,7 @@ keel_status call_group_union(const keel_group *a, const keel_group *b, int *rank
 {
     a = public_group_of(a);
     b = public_group_of(b);
-    if (!public_group_is_here(a) || !public_group_is_here(b) || !ranks || !n)
+    if (!is_here(a) || !is_here(b) || !ranks || !n)
         return public_wrong();
     *n = 0;
     for (int m = 0; m < group_size(a->ranks); m++)
@@ -227,7 +228,7 @@ keel_status call_group_difference(const keel_group *a, const keel_group *b, int 
 {
     a = public_group_of(a);
     b = public_group_of(b);
-    if (!public_group_is_here(a) || !public_group_is_here(b) || !ranks || !n)
+    if (!is_here(a) || !is_here(b) || !ranks || !n)
         return public_wrong();
     *n = 0;
     pick(a->ranks, b->ranks, false, ranks, n);
@@ -237,8 +238,8 @@ keel_status call_group_difference(const keel_group *a, const keel_group *b, int 
 keel_status call_group_fence(const keel_group *group)
 {
     const keel_group *g = public_group_of(group);
-    keel_status first = public_group_is_here(g) ? KEEL_OK : public_wrong();
-    for (int m = 0; first != KEEL_ERR_ARG && public_group_is_here(g) && m < group_size(g->ranks); m++) {
+    keel_status first = is_here(g) ? KEEL_OK : public_wrong();
+    for (int m = 0; first != KEEL_ERR_ARG && is_here(g) && m < group_size(g->ranks); m++) {
         keel_status status = rma_fence(g->client, group_rank(g->ranks, m));
         first = first == KEEL_OK ? status : first;
     }

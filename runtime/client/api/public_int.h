@@ -19,8 +19,6 @@ void public_groups_are(keel_group *of_all, keel_group *on_node);
 keel_group *public_group_of(const keel_group *handle);
 /* There is one, and it was not freed. */
 bool public_group_is(const keel_group *g);
-/* ... and this process is in the job. */
-bool public_group_is_here(const keel_group *g);
 bool public_group_root_is_me(const keel_group *g, int root);
 
 /* A call on a group. request NULL: to the end. blocks: the lists that the call points to, taken over; or NULL. */

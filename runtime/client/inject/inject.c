@@ -67,12 +67,54 @@ static bool flip_written(uint8_t *at, unsigned bit)
     return done;
 }
 
+/* How far the byte is from the first of a strided range, by the strides of one side. */
+static size_t strided_place(const keel_strided *shape, const size_t *stride, uint64_t number)
+{
+    uint64_t row = number / shape->count[0];
+    size_t at = number % shape->count[0];
+    for (int i = 0; i < shape->levels; i++) {
+        at += row % shape->count[i + 1] * stride[i];
+        row /= shape->count[i + 1];
+    }
+    return at;
+}
+
+static const keel_piece *piece_of(const struct inject_bytes *b, uint64_t *number)
+{
+    const keel_piece *piece = b->pieces;
+    while (*number >= piece->len)
+        *number -= piece++->len;
+    return piece;
+}
+
+/* Where the byte of that number is, of which there are more. */
+static uint8_t *byte_at(const struct inject_bytes *b, uint64_t number)
+{
+    uint8_t *at = (uint8_t *)(uintptr_t)b->at;
+    if (b->pieces) {
+        const keel_piece *piece = piece_of(b, &number);
+        return (uint8_t *)piece->local + number;
+    }
+    return at + (b->shape ? strided_place(b->shape, b->shape->local_stride, number) : number);
+}
+
+/* And where it goes, in the target's part. */
+static uint64_t offset_of(const struct inject_operation *o, uint64_t number)
+{
+    const struct inject_bytes *b = &o->bytes;
+    if (b->pieces) {
+        const keel_piece *piece = piece_of(b, &number);
+        return piece->offset + number;
+    }
+    return o->offset + (b->shape ? strided_place(b->shape, b->shape->global_stride, number) : number);
+}
+
 static void flip_sent(struct flip *f, const struct inject_operation *o)
 {
     uint64_t bit;
     if (!flip_hits(f, step_now(), 8 * (uint64_t)o->bytes.len, &bit))
         return;
-    if (flip_written(inject_byte(&o->bytes, bit / 8), bit % 8))
+    if (flip_written(byte_at(&o->bytes, bit / 8), bit % 8))
         tell_flip(f, o, o->segment, o->offset, bit);
     else
         f->flips--; /* constants: another operation gets it */
@@ -98,7 +140,7 @@ static bool flip_near(const struct inject_operation *o)
         o->segment ? &o->segment->near[replica_native(&process_client.replicas, o->target, rules.set)] : NULL;
     if (!n || !(near_valid(n, &n->put_tag) || near_valid(n, &n->add_tag)))
         return false;
-    __atomic_fetch_xor(near_base(n) + inject_offset(o, rules.flying_bit / 8), (uint8_t)(1U << rules.flying_bit % 8),
+    __atomic_fetch_xor(near_base(n) + offset_of(o, rules.flying_bit / 8), (uint8_t)(1U << rules.flying_bit % 8),
                        __ATOMIC_RELAXED);
     return true;
 }
@@ -168,46 +210,7 @@ void inject_after(const struct inject_operation *o, keel_status status)
     pthread_mutex_unlock(&rules.lock);
 }
 
-/* How far the byte is from the first of a strided range, by the strides of one side. */
-static size_t strided_place(const keel_strided *shape, const size_t *stride, uint64_t number)
-{
-    uint64_t row = number / shape->count[0];
-    size_t at = number % shape->count[0];
-    for (int i = 0; i < shape->levels; i++) {
-        at += row % shape->count[i + 1] * stride[i];
-        row /= shape->count[i + 1];
-    }
-    return at;
-}
-
 /* The piece with the byte, and its number there. */
-static const keel_piece *piece_of(const struct inject_bytes *b, uint64_t *number)
-{
-    const keel_piece *piece = b->pieces;
-    while (*number >= piece->len)
-        *number -= piece++->len;
-    return piece;
-}
-
-uint8_t *inject_byte(const struct inject_bytes *b, uint64_t number)
-{
-    uint8_t *at = (uint8_t *)(uintptr_t)b->at;
-    if (b->pieces) {
-        const keel_piece *piece = piece_of(b, &number);
-        return (uint8_t *)piece->local + number;
-    }
-    return at + (b->shape ? strided_place(b->shape, b->shape->local_stride, number) : number);
-}
-
-uint64_t inject_offset(const struct inject_operation *o, uint64_t number)
-{
-    const struct inject_bytes *b = &o->bytes;
-    if (b->pieces) {
-        const keel_piece *piece = piece_of(b, &number);
-        return piece->offset + number;
-    }
-    return o->offset + (b->shape ? strided_place(b->shape, b->shape->global_stride, number) : number);
-}
 
 /* ---- the beginning and the end ---- */
 

@@ -48,9 +48,6 @@ void inject_after(const struct inject_operation *o, keel_status status);
 void inject_has_flown(void);
 /* No more operations: rules that found none are told of. Once. */
 void inject_end(void);
-/* Where the byte of that number is, of which there are more; and where it goes, in the target's part. */
-uint8_t *inject_byte(const struct inject_bytes *bytes, uint64_t number);
-uint64_t inject_offset(const struct inject_operation *operation, uint64_t number);
 /* The table with those calls replaced that are operations. */
 void inject_fill_in(struct api_calls *table);
 #endif

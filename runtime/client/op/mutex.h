@@ -9,8 +9,7 @@
 keel_status mutexes_create(struct client *c, keel_status able, int per_rank, keel_mutexes **out);
 /* *gone: they are not there any more. */
 keel_status mutexes_free(struct client *c, keel_mutexes *m, bool *gone);
-/* The same without the others, in a segment that is there, of so many bytes per rank at least. NULL: out of memory. */
-size_t mutexes_bytes(const struct client *c, int per_rank);
+/* The same without the others, in a segment that is there and has room for them. NULL: out of memory. */
 keel_mutexes *mutexes_attach(struct client *c, keel_segment *segment, int per_rank);
 void mutexes_detach(keel_mutexes *m);
 /* waits false: KEEL_IN_PROGRESS if somebody else has it. *dead_owner (or NULL): -1, or the rank that died while it

@@ -60,7 +60,7 @@ void mutex_turn_end(keel_mutexes *m, int home, int number)
     free(b);
 }
 
-size_t mutexes_bytes(const struct client *c, int per_rank)
+static size_t bytes_for(const struct client *c, int per_rank)
 {
     return per_rank < 0 ? 0 : (size_t)per_rank * 8 * (2 + (size_t)c->size);
 }
@@ -96,7 +96,7 @@ keel_status mutexes_create(struct client *c, keel_status able, int per_rank, kee
     keel_mutexes *m = segment_zeroed(c, 1, sizeof *m);
     keel_segment *segment;
     able = !out || per_rank < 0 ? KEEL_ERR_ARG : m ? able : KEEL_ERR_NOMEM;
-    keel_status status = segment_alloc_for(c, able, SEGMENT_OF_MUTEXES, mutexes_bytes(c, per_rank), &segment);
+    keel_status status = segment_alloc_for(c, able, SEGMENT_OF_MUTEXES, bytes_for(c, per_rank), &segment);
     if (status != KEEL_OK || !m || !out) {
         free(m);
         return status;
