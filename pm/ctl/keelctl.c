@@ -2,6 +2,7 @@
 #include "pm/ctl/verb.h"
 #include "pm/wire/bytes.h"
 #include "pm/wire/quit.h"
+#include "runtime/base/limits.h"
 #include "runtime/base/number.h"
 
 #include <argp.h>
@@ -84,7 +85,7 @@ bool may_be_job(const char *text)
 int node_number(const char *text)
 {
     int64_t node;
-    if (!number_whole(text, 0, 4096, &node))
+    if (!number_whole(text, 0, LIMIT_NODES - 1, &node))
         pm_quit(2, "%s is not a node number", text);
     return (int)node;
 }

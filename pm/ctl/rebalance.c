@@ -4,6 +4,7 @@
 #include "pm/ctl/verb.h"
 #include "pm/wire/message.h"
 #include "pm/wire/quit.h"
+#include "runtime/base/json.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -65,7 +66,10 @@ int verb_rebalance(const struct job_agents *job, const struct request *r)
 {
     json_t *answer = NULL;
     char question[64];
-    snprintf(question, sizeof question, "{\"seconds\": %d}", r->time_s);
+    struct json_writer w = json_into(question, sizeof question);
+    json_open(&w, NULL, '{');
+    json_put(&w, J_INT("seconds", r->time_s));
+    json_close(&w, '}');
     for (int i = 0; i < job->count && !answer; i++) {
         json_t *status = ask_status(job->agents[i].fd);
         if (status && strcmp(text_of(status, "state"), "running") == 0)

@@ -9,14 +9,14 @@
 
 json_t *keeld_waits_json(const struct keeld *a)
 {
-    char now[64];
     if (!a->waits.text || a->stopped) /* all of them, as keelrun was told to */
         return json_object();
-    snprintf(now, sizeof now, "{\"now_ns\":%llu,", (unsigned long long)clock_now_ns());
-    size_t len = strlen(now) + strlen(a->waits.text) + 2;
-    char *text = pm_alloc(len);
-    snprintf(text, len, "%s%s}", now, a->waits.text);
+    size_t size = strlen(a->waits.text) + 3;
+    char *text = pm_alloc(size);
+    snprintf(text, size, "{%s}", a->waits.text);
     json_t *json = json_loads(text, 0, NULL);
+    if (json)
+        json_object_set_new(json, "now_ns", json_integer((json_int_t)clock_now_ns()));
     free(text);
     return json ? json : json_object();
 }

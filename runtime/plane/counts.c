@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "runtime/base/json.h"
 #include "runtime/plane/plane_int.h"
 
 /* A rank that runs on this node, or has: one entry. */
@@ -57,16 +58,13 @@ void counts_free(struct plane *p)
     p->counted = NULL;
 }
 
-static void put(FILE *f, const uint64_t *sum)
+static void put(struct json_writer *w, const char *key, const uint64_t *sum)
 {
-    const char *comma = "";
-    fputc('{', f);
+    json_open(w, key, '{');
     for (int c = 0; c < COUNTERS_N; c++)
-        if (sum[c]) {
-            fprintf(f, "%s\"%s\":%llu", comma, counters[c].name, (unsigned long long)sum[c]);
-            comma = ",";
-        }
-    fputc('}', f);
+        if (sum[c])
+            json_put(w, J_UINT(counters[c].name, sum[c]));
+    json_close(w, '}');
 }
 
 char *plane_counters_json(struct plane *p)
@@ -78,20 +76,23 @@ char *plane_counters_json(struct plane *p)
         return NULL;
     uint64_t sum[COUNTERS_N] = {0};
     counters_take(sum, &p->agent.counts);
-    fprintf(f, "{\"agent\":");
-    put(f, sum);
-    fprintf(f, ",\"ranks\":{");
+    struct json_writer w = json_into_file(f);
+    json_open(&w, NULL, '{');
+    put(&w, "agent", sum);
+    json_open(&w, "ranks", '{');
     pthread_mutex_lock(&p->lock);
     for (const struct counted *e = p->counted; e; e = e->next) {
         uint64_t all[COUNTERS_N] = {0};
-        counters_join(all, e->gone);
+        counters_sum(all, e->gone);
         if (e->page)
             counters_take_page(all, e->page);
-        fprintf(f, "%s\"%d\":", e == p->counted ? "" : ",", e->rank);
-        put(f, all);
+        char rank[16];
+        snprintf(rank, sizeof rank, "%d", e->rank);
+        put(&w, rank, all);
     }
     pthread_mutex_unlock(&p->lock);
-    fprintf(f, "}}");
+    json_close(&w, '}');
+    json_close(&w, '}');
     if (fclose(f) != 0) {
         free(text);
         return NULL;
