@@ -88,9 +88,9 @@ void engine_destroy(struct engine *e)
     free(e);
 }
 
-void engine_skip_repairs(struct engine *e, uint64_t number)
+void engine_skip_agreements(struct engine *e, uint64_t number)
 {
-    e->stream[STREAM_REPAIR].started = e->stream[STREAM_REPAIR].complete = number;
+    e->stream[STREAM_AGREEMENT].started = e->stream[STREAM_AGREEMENT].complete = number;
 }
 
 bool engine_join(struct engine *e, uint64_t complete)
@@ -100,9 +100,9 @@ bool engine_join(struct engine *e, uint64_t complete)
     return engine_admit(e, e->rosters[0]);
 }
 
-uint64_t engine_repairs_started(const struct engine *e)
+uint64_t engine_agreements_started(const struct engine *e)
 {
-    return e->stream[STREAM_REPAIR].started;
+    return e->stream[STREAM_AGREEMENT].started;
 }
 
 bool engine_has_early(const struct engine *e)

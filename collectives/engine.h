@@ -14,7 +14,7 @@
  *      +------------------- decided: not all have it ------------------------+
  *
  * Two streams of instances, each numbered 1, 2, ... in the order of the calls, the same on all members: ordinary
- * ones, and repairs (agree, shrink), which also work on a revoked group.
+ * ones, and agreements (agree, shrink), which also work on a revoked group.
  *
  * threads   none inside; the owner serialises. Callbacks come from inside the calls.
  * source    FT-ARMCI (barrier), Liveness-discovery (shrink, agree); see collectives/meet.h for what differs. */
@@ -142,10 +142,10 @@ struct engine *engine_room(int n);
 void engine_init(struct engine *e, uint64_t id, int self, struct roster *roster, const int *node,
                  const struct engine_ops *ops);
 void engine_destroy(struct engine *e); /* takes NULL; no callback */
-/* Of a new engine: so many repairs of this group were complete before it was made (an earlier engine had the same
+/* Of a new engine: so many agreements of this group were complete before it was made (an earlier engine had the same
  * identity). */
-void engine_skip_repairs(struct engine *e, uint64_t number);
-uint64_t engine_repairs_started(const struct engine *e);
+void engine_skip_agreements(struct engine *e, uint64_t number);
+uint64_t engine_agreements_started(const struct engine *e);
 /* Something has come for a call that is not started here. */
 bool engine_has_early(const struct engine *e);
 /* Of a new engine, the same on all members: members may join later, with a roster that names them. So many ordinary

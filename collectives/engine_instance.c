@@ -35,7 +35,7 @@ static bool is_empty(const struct engine_call *c)
 /* Whom the result of this attempt covers: those whose data it is made from; of nothing, those who have met. */
 static struct roster *covered(const struct engine *e, const struct instance *i, struct roster *then)
 {
-    struct roster *r = i->repairs ? instance_roster_at(e, i, i->repairs) : i->members;
+    struct roster *r = i->brings ? instance_roster_at(e, i, i->brings) : i->members;
     return only_root_gives(i) || is_empty(&i->call) || !r ? then : r;
 }
 
@@ -50,7 +50,7 @@ static bool has_moved(const struct engine *e, struct instance *i, const struct v
         result->members = covered(e, i, then);
         return true;
     }
-    i->repairs = v->returned_max;
+    i->brings = v->returned_max;
     i->root = i->call.root;
     dead = is_rooted(i) && !roster_has(then, i->root);
     if (v->returned_max || (dead && i->call.move == SCHEDULE_BCAST && v->holder_min != UINT32_MAX))
@@ -117,7 +117,7 @@ static void begin_attempt(struct engine *e, struct instance *i, struct roster *m
     i->members = roster_ref(members);
     i->finished = 0;
     i->built = i->lost = false;
-    bool rooted = i->call.kind == ENGINE_MOVE && (is_rooted(i) || i->repairs);
+    bool rooted = i->call.kind == ENGINE_MOVE && (is_rooted(i) || i->brings);
     bool rootless = rooted && !roster_has(members, i->root);
     if (i->call.kind != ENGINE_MOVE || i->trouble || rootless || members != instance_roster(e, i)) {
         instance_enter_meeting(e, i); /* nothing to move, or one of them is dead meanwhile, as all will learn */
@@ -170,7 +170,7 @@ static void return_early(struct engine *e, struct instance *i)
     struct engine_result result = {.status = ENGINE_OK, .members = covered(e, i, i->members)};
     if (!keep_for_others(i))
         return;
-    i->returned = i->repairs ? i->repairs : roster_epoch(i->members);
+    i->returned = i->brings ? i->brings : roster_epoch(i->members);
     if (only_root_gives(i) || i->attempt > 0 || roster_live(i->members) == 1)
         instance_enter_meeting(e, i); /* with the vote that says so */
     else

@@ -54,7 +54,7 @@ struct instance {
     size_t kept_len;
     bool taking_back; /* what is under way, as it is copied */
     size_t out_len;
-    uint64_t repairs; /* epoch of a returned result: this attempt brings it from `root` to those who have not got it */
+    uint64_t brings; /* epoch of a returned result: this attempt brings it from `root` to those who have not got it */
     struct letter *inbox;
     /* moving */
     struct roster *members; /* of the attempt */
@@ -93,7 +93,7 @@ struct record { /* of a complete instance, for those who have not heard */
     uint8_t bytes[];
 };
 
-enum { STREAM_ORDINARY, STREAM_REPAIR, STREAMS };
+enum { STREAM_ORDINARY, STREAM_AGREEMENT, STREAMS };
 
 struct smaller { /* the members of a view that take part in a call */
     struct smaller *next;
@@ -177,7 +177,7 @@ static inline uint64_t seq_number(uint64_t seq)
 
 static inline int stream_of(enum engine_kind kind)
 {
-    return kind == ENGINE_AGREE || kind == ENGINE_SHRINK ? STREAM_REPAIR : STREAM_ORDINARY;
+    return kind == ENGINE_AGREE || kind == ENGINE_SHRINK ? STREAM_AGREEMENT : STREAM_ORDINARY;
 }
 
 static inline struct roster *engine_roster(const struct engine *e)

@@ -72,7 +72,7 @@ static bool make_schedule(const struct engine *e, struct instance *i, struct sch
         .out = blocks + places,
         .node = e->node ? nodes : NULL,
     };
-    if (i->repairs && instance_differs(i)) /* both live, and the one that has returned sends what it has kept */
+    if (i->brings && instance_differs(i)) /* both live, and the one that has returned sends what it has kept */
         return schedule_rebuild(&i->schedule, SCHEDULE_PAIRWISE, &shape);
     enum schedule_algorithm a = (enum schedule_algorithm)(c->algorithm - 1);
     if (!c->algorithm || !schedule_fits(a, &shape))
@@ -94,7 +94,7 @@ static bool make_any(const struct engine *e, struct instance *i)
 
 /* Brings a result that was returned to who lacks it: nobody may fail now, so it takes the memory that the instance
  * has. */
-static bool make_repair(const struct engine *e, struct instance *i)
+static bool make_brought(const struct engine *e, struct instance *i)
 {
     int nodes[2];
     struct schedule_block blocks[4];
@@ -115,7 +115,7 @@ bool instance_build(const struct engine *e, struct instance *i)
 {
     free(i->tmp);
     i->tmp = NULL;
-    if (!(i->repairs ? make_repair(e, i) : make_any(e, i)))
+    if (!(i->brings ? make_brought(e, i) : make_any(e, i)))
         return false;
     size_t data = i->schedule.tmp + scratch_of(i);
     bool small = data == 0 && i->schedule.n <= sizeof i->marks;
@@ -124,7 +124,7 @@ bool instance_build(const struct engine *e, struct instance *i)
         return false;
     i->under_way = small ? i->marks : i->tmp + data;
     memset(i->under_way, 0, i->schedule.n);
-    if (!i->repairs)
+    if (!i->brings)
         clear_absent(e, i);
     if (i->call.move == SCHEDULE_EXSCAN && !roster_place(i->members, e->self))
         leave_alone(i);

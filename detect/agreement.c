@@ -1,6 +1,6 @@
 /* View agreement: the same batches in the same order for every live member.
  *
- * Slot e+1 is what turns view e into view e+1. The coordinator (the lowest member not believed dead) leads with a
+ * Index e+1 is what turns view e into view e+1. The coordinator (the lowest member not believed dead) leads with a
  * ballot; a ballot is promised for all indexes at once, so only a change of coordinator costs the COLLECT phase.
  *
  *   coordinator                                       member

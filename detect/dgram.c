@@ -15,7 +15,7 @@
 
 enum { BUFFERS = 256 };
 
-struct slot {
+struct buffer {
     struct fi_context2 context;
     uint8_t data[DGRAM_MAX];
 };
@@ -29,8 +29,8 @@ struct dgram {
     struct fid_ep *ep;
     int fd;
     fi_addr_t *peers;
-    struct slot *held; /* what the caller looks at */
-    struct slot slots[BUFFERS];
+    struct buffer *held; /* what the caller looks at */
+    struct buffer buffers[BUFFERS];
 };
 
 static struct fi_info *find(const char *host)
@@ -71,8 +71,8 @@ static int open_all(struct dgram *d, struct dgram_addr *addr)
         return rc;
     addr->len = (uint32_t)len;
     for (int i = 0; i < BUFFERS - 1 && !rc; i++)
-        rc = (int)fi_recv(d->ep, d->slots[i].data, DGRAM_MAX, NULL, FI_ADDR_UNSPEC, &d->slots[i].context);
-    d->held = &d->slots[BUFFERS - 1];
+        rc = (int)fi_recv(d->ep, d->buffers[i].data, DGRAM_MAX, NULL, FI_ADDR_UNSPEC, &d->buffers[i].context);
+    d->held = &d->buffers[BUFFERS - 1];
     return rc == -FI_EAGAIN ? 0 : rc;
 }
 
@@ -156,17 +156,17 @@ const void *dgram_recv(struct dgram *d, size_t *len)
         struct fi_cq_err_entry err = {0};
         if (fi_cq_readerr(d->cq, &err, 0) != 1)
             return NULL;
-        struct slot *bad = err.op_context;
+        struct buffer *bad = err.op_context;
         if (bad)
             fi_recv(d->ep, bad->data, DGRAM_MAX, NULL, FI_ADDR_UNSPEC, &bad->context);
     }
     if (got != 1)
         return NULL;
-    struct slot *slot = entry.op_context;
+    struct buffer *buffer = entry.op_context;
     fi_recv(d->ep, d->held->data, DGRAM_MAX, NULL, FI_ADDR_UNSPEC, &d->held->context);
-    d->held = slot;
+    d->held = buffer;
     *len = entry.len;
-    return slot->data;
+    return buffer->data;
 }
 
 int dgram_wait_fd(const struct dgram *d)

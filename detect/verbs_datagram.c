@@ -8,15 +8,15 @@
 #include "detect/verbs_int.h"
 #include "runtime/base/log.h"
 
-static uint64_t number(const struct verbs *v, unsigned slot, unsigned tag)
+static uint64_t number(const struct verbs *v, unsigned buffer, unsigned tag)
 {
-    return (uint64_t)v->ud_round << 32 | slot << 8 | tag;
+    return (uint64_t)v->ud_round << 32 | buffer << 8 | tag;
 }
 
-bool verbs_post_recv(struct verbs *v, unsigned slot)
+bool verbs_post_recv(struct verbs *v, unsigned buffer)
 {
-    struct ibv_sge sge = {.addr = (uintptr_t)v->memory->recv[slot], .length = SLOT, .lkey = v->mr->lkey};
-    struct ibv_recv_wr wr = {.wr_id = number(v, slot, TAG_RECV), .sg_list = &sge, .num_sge = 1}, *bad;
+    struct ibv_sge sge = {.addr = (uintptr_t)v->memory->recv[buffer], .length = BUFFER, .lkey = v->mr->lkey};
+    struct ibv_recv_wr wr = {.wr_id = number(v, buffer, TAG_RECV), .sg_list = &sge, .num_sge = 1}, *bad;
     return ibv_post_recv(v->ud, &wr, &bad) == 0;
 }
 
@@ -24,10 +24,10 @@ static bool send_datagram(struct verbs *v, struct rc_conn *c, const void *data, 
 {
     if (!v->usable || !c->ah || c->fenced || len > v->ud_max || len > (128u << c->to.mtu) || !v->sends_free)
         return false;
-    unsigned slot = v->next_send % SENDS; /* completions come in order */
-    memcpy(v->memory->send[slot], data, len);
-    struct ibv_sge sge = {.addr = (uintptr_t)v->memory->send[slot], .length = (uint32_t)len, .lkey = v->mr->lkey};
-    struct ibv_send_wr wr = {.wr_id = number(v, slot, TAG_SEND),
+    unsigned buffer = v->next_send % SENDS; /* completions come in order */
+    memcpy(v->memory->send[buffer], data, len);
+    struct ibv_sge sge = {.addr = (uintptr_t)v->memory->send[buffer], .length = (uint32_t)len, .lkey = v->mr->lkey};
+    struct ibv_send_wr wr = {.wr_id = number(v, buffer, TAG_SEND),
                              .sg_list = &sge,
                              .num_sge = 1,
                              .opcode = IBV_WR_SEND,
@@ -77,7 +77,7 @@ void verbs_datagrams_failed(struct verbs *v, const char *why)
 
 void verbs_datagram_done(struct verbs *v, const struct ibv_wc *wc)
 {
-    unsigned slot = (unsigned)(wc->wr_id >> 8 & 0xffffff);
+    unsigned buffer = (unsigned)(wc->wr_id >> 8 & 0xffffff);
     bool received = (wc->wr_id & 0xff) == TAG_RECV;
     if (wc->wr_id >> 32 != v->ud_round)
         return;
@@ -86,8 +86,8 @@ void verbs_datagram_done(struct verbs *v, const struct ibv_wc *wc)
         verbs_datagrams_failed(v, verbs_ib.wc_status_str(wc->status));
     } else if (received) {
         if (wc->byte_len > GRH)
-            v->callbacks.datagram(v->callbacks.user, v->memory->recv[slot] + GRH, wc->byte_len - GRH);
-        if (!verbs_post_recv(v, slot))
+            v->callbacks.datagram(v->callbacks.user, v->memory->recv[buffer] + GRH, wc->byte_len - GRH);
+        if (!verbs_post_recv(v, buffer))
             verbs_datagrams_failed(v, "a receive buffer cannot be given to it");
     }
 }

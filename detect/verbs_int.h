@@ -12,7 +12,7 @@ enum {
     RECVS = 128,
     SENDS = 32,
     GRH = 40,
-    SLOT = GRH + PROBE_DATAGRAM_MAX,
+    BUFFER = GRH + PROBE_DATAGRAM_MAX,
     CQ_DEPTH = 512,
     RETRIES = 3,
     QKEY = 0x6b65656c,
@@ -92,7 +92,7 @@ struct rc_conn {
 struct memory { /* registered; the heartbeat words others read and what reads and datagrams need */
     uint64_t value;
     uint8_t send[SENDS][PROBE_DATAGRAM_MAX];
-    uint8_t recv[RECVS][SLOT];
+    uint8_t recv[RECVS][BUFFER];
 };
 
 struct verbs {
@@ -137,7 +137,7 @@ bool verbs_renew_datagrams(struct verbs *v);
 void verbs_release(struct verbs *v);
 
 /* verbs_datagram.c */
-bool verbs_post_recv(struct verbs *v, unsigned slot);
+bool verbs_post_recv(struct verbs *v, unsigned buffer);
 bool verbs_send(struct probe *probe, int node, const void *data, size_t len);
 void verbs_send_setup(struct verbs *v, int node, uint8_t type, uint32_t qpn, uint32_t asked);
 void verbs_datagram_done(struct verbs *v, const struct ibv_wc *wc);

@@ -1,9 +1,9 @@
 /* The view agreement of detect/, for spin. check.py runs it; README.md says what is covered and what is not.
  *
- * NODES members pass through up to SLOTS view changes. DEATHS of them die at any moment, FALSE verdicts fall on members
- * that are well, and one message (STRAY) is held back and comes at any later time, also after its sender has died. Any
- * message may be lost, and any may come late: a request is taken at any time while its phase lasts, or never; an answer
- * counts only when the coordinator goes on.
+ * NODES members pass through up to INDEXES view changes. DEATHS of them die at any moment, FALSE verdicts fall on
+ * members that are well, and one message (STRAY) is held back and comes at any later time, also after its sender has
+ * died. Any message may be lost, and any may come late: a request is taken at any time while its phase lasts, or never;
+ * an answer counts only when the coordinator goes on.
  *
  * What is left out: the tree (detect/wave.c) is a star, because it changes who carries a message and not what it says;
  * the detector is "anybody may find a dead member dead, with or without certainty, and FALSE times a living one"; events
@@ -32,8 +32,8 @@
 #ifndef NODES
 #define NODES 4
 #endif
-#ifndef SLOTS
-#define SLOTS 2
+#ifndef INDEXES
+#define INDEXES 2
 #endif
 #ifndef DEATHS
 #define DEATHS 2
@@ -99,8 +99,8 @@ byte stray_phase, stray_root, stray_ballot, stray_index, stray_tree, stray_value
 short stray_batch;
 bool stray_certain;
 /* what was decided: of index s+1 */
-short decided[SLOTS];
-byte decided_value[SLOTS];
+short decided[INDEXES];
+byte decided_value[INDEXES];
 byte deaths = DEATHS, mistakes = FALSE, strays = STRAY;
 bool out_of_ballots;
 
@@ -272,14 +272,14 @@ inline collect(i)
 
 #define CAN_PUMP(i)                                                                                                    \
     (LIVE(i) && FIRST(i) && (phase[i] == NONE || phase[i] == COMMIT) &&                                                \
-     (!leading[i] || (view[i] & dead[i] && epoch[i] < SLOTS) ||                                                        \
+     (!leading[i] || (view[i] & dead[i] && epoch[i] < INDEXES) ||                                                      \
       (phase[i] == NONE && settled[i] < epoch[i] && (view[i] & dead[i]) == 0)))
 
 inline pump(i)
 {
     if
     :: !leading[i] -> collect(i)
-    :: leading[i] && view[i] & dead[i] && epoch[i] < SLOTS ->
+    :: leading[i] && view[i] & dead[i] && epoch[i] < INDEXES ->
         if
         :: view[i] & dead[i] & ~sure[i] && !collected[i] -> collect(i)
         :: else ->
@@ -481,7 +481,7 @@ inline take(m, r, p, ball, s, t, c, b, v)
 
 /* The detector */
 #define CAN_FIND(i, j) (i != j && LIVE(i) && !LIVE(j) && HAS(view[i], j) && !(HAS(dead[i], j) && HAS(sure[i], j)))
-#define CAN_ERR(i, j) (i != j && mistakes > 0 && LIVE(i) && LIVE(j) && HAS(STAY(i), j) && epoch[i] < SLOTS)
+#define CAN_ERR(i, j) (i != j && mistakes > 0 && LIVE(i) && LIVE(j) && HAS(STAY(i), j) && epoch[i] < INDEXES)
 #define CAN_REPORT(i, j)                                                                                               \
     (i != j && LIVE(i) && LIVE(j) && HAS(STAY(i), j) && HAS(view[j], i) && (dead[i] & STAY(j) & ~BIT(j)) != 0)
 #define CAN_FETCH(i, j) (i != j && LIVE(i) && LIVE(j) && epoch[j] > epoch[i] && HAS(view[j], i))
@@ -577,7 +577,7 @@ inline check_end()
     :: i0 < NODES ->
         if
         :: LIVE(i0) && !out_of_ballots && mistakes == FALSE ->
-            assert(epoch[i0] == SLOTS || view[i0] == alive);
+            assert(epoch[i0] == INDEXES || view[i0] == alive);
             k = 0;
             do
             :: k < NODES ->

@@ -23,7 +23,7 @@ void counters_take(uint64_t *sum, const struct counter_block *b)
         join(sum, (enum counter)c, atomic_load_explicit(&b->count[c], memory_order_relaxed));
 }
 
-void counters_join(uint64_t *sum, const uint64_t *more)
+void counters_sum(uint64_t *sum, const uint64_t *more)
 {
     for (int c = 0; c < COUNTERS_N; c++)
         join(sum, (enum counter)c, more[c]);

@@ -103,7 +103,7 @@ static inline void counter_most(struct counter_block *b, enum counter c, uint64_
 
 /* Takes a block, or what was summed elsewhere, into sum[COUNTERS_N]. Any thread. */
 void counters_take(uint64_t *sum, const struct counter_block *b);
-void counters_join(uint64_t *sum, const uint64_t *more);
+void counters_sum(uint64_t *sum, const uint64_t *more);
 
 /* ---- the blocks of a rank's process ---- */
 

@@ -34,7 +34,7 @@ bool shape_init(struct shape *s, int levels, const size_t *count, const size_t *
     return true;
 }
 
-void shape_join(struct shape *s)
+void shape_merge(struct shape *s)
 {
     int joined = 0;
     while (joined < s->levels && s->stride[SHAPE_GLOBAL][joined] == s->run && s->stride[SHAPE_LOCAL][joined] == s->run)

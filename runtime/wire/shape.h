@@ -24,7 +24,7 @@ struct shape {
 /* count has levels + 1 entries, the strides have levels. False: too many levels, or an extent that no size_t holds. */
 bool shape_init(struct shape *s, int levels, const size_t *count, const size_t *global, const size_t *local);
 /* Levels that go on without a gap on both sides become part of the run. */
-void shape_join(struct shape *s);
+void shape_merge(struct shape *s);
 /* Are the runs on that side known to be apart, by each stride being at least the extent of what has smaller ones? */
 bool shape_is_apart(const struct shape *s, enum shape_side side);
 /* Does everything on that side start and end at multiples of align, if the first byte does? */

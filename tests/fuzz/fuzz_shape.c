@@ -125,7 +125,7 @@ static void small(struct input *in)
         return;
     expect(shape_init(&s, levels, count, global, local));
     compare(&s, levels, count, global, local);
-    shape_join(&s);
+    shape_merge(&s);
     compare(&s, levels, count, global, local);
 }
 
@@ -159,7 +159,7 @@ static void wild(struct input *in)
     for (int side = 0; side < SHAPE_SIDES && !empty; side++)
         expect(s.extent[side] == extent[side]);
     if (take(in, 1) % 2)
-        shape_join(&s);
+        shape_merge(&s);
     (void)shape_is_apart(&s, SHAPE_LOCAL);
     struct shape_walk w;
     uint64_t place[SHAPE_SIDES];

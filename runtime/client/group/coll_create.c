@@ -52,7 +52,7 @@ static keel_status creator_of(struct client *c, struct keel_group *room, uint64_
         coll_group_destroy(room);
         return KEEL_ERR_STATE;
     }
-    engine_skip_repairs(room->engine, coll_made_number(c, id));
+    engine_skip_agreements(room->engine, coll_made_number(c, id));
     return KEEL_OK;
 }
 

@@ -214,7 +214,8 @@ void coll_collect(struct client *c)
             continue;
         if (g->owes && coll_close_creation(c, g) && g->closing)
             continue;
-        if (g->owes || (g->creation && !coll_remember_made(c, group_id(g->ranks), engine_repairs_started(g->engine)))) {
+        if (g->owes ||
+            (g->creation && !coll_remember_made(c, group_id(g->ranks), engine_agreements_started(g->engine)))) {
             c->coll.gone = true;
             coll_wake_at(c, c->env.now(c->env.user) + COLL_MISSED_NS);
             continue;

@@ -114,7 +114,7 @@ static keel_status strided(const struct shaped_call *q, size_t offset, const voi
     if (bad_type(q) || !d || !shape_init(&shape, d->levels, d->count, d->global_stride, d->local_stride))
         return rma_bad_call(q->c);
     if (!is_step(q) || shape.run % arith_size(q->type)) /* an element may be in several pieces, if they have no gaps */
-        shape_join(&shape);
+        shape_merge(&shape);
     if (near_bad_range(q->c, q->s, q->rank, offset, (size_t)shape.extent[SHAPE_GLOBAL]) || (!local && shape.run) ||
         (uintptr_t)local > UINTPTR_MAX - shape.extent[SHAPE_LOCAL] ||
         !shape_is_apart(&shape, q->kind == OP_GET ? SHAPE_LOCAL : SHAPE_GLOBAL))

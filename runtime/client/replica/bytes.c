@@ -34,7 +34,7 @@ bool replica_may_read_pieces(const keel_segment *segment, int rank, const keel_p
 static bool is_apart(const struct shape *shape)
 {
     struct shape joined = *shape;
-    shape_join(&joined);
+    shape_merge(&joined);
     return shape_is_apart(shape, SHAPE_GLOBAL) || shape_is_apart(&joined, SHAPE_GLOBAL);
 }
 

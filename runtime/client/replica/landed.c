@@ -140,7 +140,7 @@ keel_status replica_did_shape(enum replica_call call, int target, const keel_seg
     bool known = is_inspected(target, segment), good = true;
     if (replica_may_read_shape(segment, target, place, src, how, &shape)) {
         sum = replica_hash_of_shape(how);
-        shape_join(&shape);
+        shape_merge(&shape);
         shape_walk_init(&walk, &shape);
         while (good && shape_walk_next(&walk, at)) {
             struct sent_range r = range_of(call, target, segment, place + at[SHAPE_GLOBAL]);

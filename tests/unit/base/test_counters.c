@@ -106,7 +106,7 @@ static void test_counters_join_adds_and_keeps_the_greatest(void **state)
     counter_most(&page.block[0], COUNTER_requests_most, 2);
     uint64_t sum[COUNTERS_N] = {0}, more[COUNTERS_N] = {[COUNTER_requests] = 4, [COUNTER_requests_most] = 4};
     counters_take_page(sum, &page);
-    counters_join(sum, more);
+    counters_sum(sum, more);
     assert_int_equal(sum[COUNTER_requests], 7);
     assert_int_equal(sum[COUNTER_requests_most], 5);
 }

@@ -392,7 +392,7 @@ static void test_engine_revoke_ends_pending_and_future_calls_of_all(void **state
         assert_int_equal(engine_start(fakes[i].e, &(struct engine_call){.kind = ENGINE_BARRIER}, now, &seq),
                          ENGINE_REVOKED);
     }
-    for (int i = 0; i < N; i++) /* repairs go on, though the members have begun different numbers of others */
+    for (int i = 0; i < N; i++) /* agreements go on, though the members have begun different numbers of others */
         begin(i, &(struct engine_call){.kind = ENGINE_AGREE, .agree = ENGINE_MIN, .value = 10 + (uint64_t)i});
     deliver();
     for (int i = 0; i < N; i++) {
