@@ -469,6 +469,11 @@ def interrupted_figure(tmp):
 
 with open(manual) as f:
     page = f.read().replace("\\-", "-")
+shown = subprocess.run([place, "--help"], capture_output=True, text=True)
+commands = re.findall(r"^  ([a-z]+) ", shown.stdout, re.M)
+expect("commands without a check here: %s" % commands, shown.returncode == 0 and sorted(commands) == sorted(checked))
+for command in commands:
+    expect("%s is not in the manual page" % command, "keel-place " + command in page)
 for command in checked:
     with tempfile.TemporaryDirectory() as folder:
         globals()[command](folder)
