@@ -71,7 +71,7 @@ ALSO = {
     "pm/wire/session.c": re.compile("crypto_.*|sodium_.*|randombytes_.*"),  # on the caller's bytes, and their keys
 }
 
-INCLUDE = re.compile(r"^\s*#\s*(?:include|include_next|import)\b\s*(.*)$", re.MULTILINE)
+INCLUDE = re.compile(r"^\s*(?:#|%:)\s*(?:include|include_next|import)\b\s*(.*)$", re.MULTILINE)
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 
 

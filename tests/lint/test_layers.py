@@ -25,6 +25,7 @@ PLANTED = [
     ("runtime/net/ofi/ofi.c", '#include "runtime/wire/wire.h"', "runtime/net/ofi must not include runtime/wire/wire.h"),
     ("layers.txt", "tests = tests/late", "tests stands on tests/late, which is not above it"),
     ("pm/run/job.c", "# /* quietly */ include \\\n  \"pm/keeld/keeld.h\"", "pm/run must not include pm/keeld/keeld.h"),
+    ("runtime/base/clock.c", '%:include "runtime/topo/place.h"', "runtime/base must not include runtime/topo/place.h"),
     ("runtime/agent/store.c", '#include "runtime/agent/shop.h"', "runtime/agent/shop.h does not exist"),
     ("detect/member.c", "#define WHAT \"runtime/agent/agent.h\"\n#include WHAT", "cannot tell what WHAT includes"),
     ("detect/quorum.c", '#include "../../../outside.h"', "outside"),
