@@ -181,6 +181,13 @@ static void check_sample(const struct options *o)
         cli_die("more failures (%d) than nodes (%d)", o->ndead, o->setup.grid.nodes);
 }
 
+static void say_done(const char *method, const struct sample_result *r)
+{
+    fprintf(stderr, "%s: %" PRId64 " %s in %.1f s, %.0f cases per second%s\n", method, r->cases,
+            plural(r->cases, "case", "cases"), r->seconds, (double)r->cases / r->seconds,
+            r->interrupted ? "; interrupted" : "");
+}
+
 static int run_sample(struct options *o)
 {
     struct out out, links = {0};
@@ -221,9 +228,7 @@ static int run_sample(struct options *o)
             print_text(out.f, &c, &r);
         if (o->links)
             out_links(links.f, &r);
-        fprintf(stderr, "%s: %" PRId64 " %s in %.1f s, %.0f cases per second%s\n", c.setup.method, r.cases,
-                plural(r.cases, "case", "cases"), r.seconds, (double)r.cases / r.seconds,
-                r.interrupted ? "; interrupted" : "");
+        say_done(c.setup.method, &r);
         interrupted = r.interrupted;
         resumable = !r.unsaved;
         if (r.unsaved)
