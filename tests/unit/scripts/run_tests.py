@@ -1,5 +1,5 @@
-"""run_tests of scripts/common.sh, with a meson that only writes logs: what failed is run once more, what hung is not and
-has failed."""
+"""run_tests of scripts/common.sh, with a meson that only writes logs: what failed is run once more, what hung is not
+and has failed."""
 import json
 import os
 import pathlib
@@ -31,8 +31,8 @@ def run(place, results):
     done = subprocess.run(["bash", "-c", ". scripts/common.sh; run_tests logs"], cwd=place, env=environment,
                           capture_output=True, text=True)
     assert not done.stderr, done.stderr
-    names = [json.loads(line)["name"].split(" / ")[1] for line in again.read_text().splitlines()] if again.exists() else []
-    return done.returncode, done.stdout, names
+    lines = again.read_text().splitlines() if again.exists() else []
+    return done.returncode, done.stdout, [json.loads(line)["name"].split(" / ")[1] for line in lines]
 
 
 def main():
