@@ -72,7 +72,8 @@ def moves_to(job, node, by):
 
 def test_two_nodes_lost_two_added_and_a_rank_moves_to_one():
     sweeps = "4000"
-    code, out, err = run(["-n", "4", "--nodes", "4", STENCIL, "5p", "--cells", "48x48", "--sweeps", sweeps])
+    # on any number of ranks the bits are the same
+    code, out, err = run(["-n", "1", STENCIL, "5p", "--cells", "48x48", "--sweeps", sweeps])
     assert code == 0, err
     expected = field(out)
     with stencil(4, 2, sweeps) as job:

