@@ -127,14 +127,14 @@ void keeld_ranks_go_on(struct keeld *a)
 }
 
 /* At once, as they have nothing to bring to an end: what they write and say counts no more. Their ends are deaths of
- * their ranks, for what they were writing. */
+ * their ranks, for what they were writing. Those of a set that has begun anew go on. */
 void keeld_ranks_retire(struct keeld *a)
 {
     const struct replica_map *m = &a->job.settings.replicas;
     for (int i = 0; i < a->process_count && replica_map_is_used(m); i++) {
         struct keeld_process *e = &a->processes[i];
         if (e->retired || e->p->exited || e->p->life.rank < 0 ||
-            !a->view.loss[replica_of(m, e->p->life.rank).set].retired)
+            !replica_is_over(&a->view.loss[replica_of(m, e->p->life.rank).set], e->p->life.incarnation))
             continue;
         e->retired = true;
         keeld_event(a, "retired", json_pack("{s:i, s:i}", "rank", e->p->life.rank, "pid", (int)e->p->pid));

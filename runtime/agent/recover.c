@@ -208,11 +208,20 @@ static void show_lives(struct agent *a)
     atomic_store_explicit(&page->showing, showing + 2, memory_order_release);
 }
 
+static void show_sets(struct agent *a)
+{
+    for (int s = 0; s < REPLICAS_MAX; s++) {
+        const struct replica_loss *loss = &a->view.loss[s];
+        uint32_t is = !loss->retired ? 0 : loss->coming ? loss->coming : PAGE_SET_OVER;
+        atomic_store_explicit(&a->page->set[s], is, memory_order_release);
+    }
+}
+
 void recover_show_view(struct agent *a)
 {
     const struct view *v = &a->view;
     /* before the ranks: who goes on without one must find that its set does not */
-    atomic_store_explicit(&a->page->retired, view_sets_retired(v), memory_order_release);
+    show_sets(a);
     for (int copyset = 0; copyset < agent_copysets(a);
          copyset++) /* before the deaths: who knows of one uses what follows from it */
         show_route(a, copyset);

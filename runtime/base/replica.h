@@ -69,7 +69,14 @@ struct replica_loss {
     int signal; /* by what: killed by it (base/signals.h), */
     int code;   /* or ended by itself with that; both 0: its node died */
     uint64_t epoch;
+    uint32_t coming; /* it has begun anew (runtime/view/renew.c): the incarnation of its processes; 0: it has not */
 };
+
+/* Is a process of that incarnation to end with its set? */
+static inline bool replica_is_over(const struct replica_loss *loss, uint32_t incarnation)
+{
+    return loss->retired && (!loss->coming || loss->coming != incarnation);
+}
 
 /* May the program run so? group [natives]: the nodes of the native ranks, or the racks of these. No two replicas of a
  * rank are in one group. If two are: *rank is the first such rank. */

@@ -124,7 +124,7 @@ struct client {
     uint64_t signals;  /* that have come */
     struct keep *keep; /* NULL: nothing is kept */
     /* Who is who for the program: rank and size above are native (base/replica.h). What else there is to know is in
-     * the view page: check, on_mismatch, retired. */
+     * the view page: check, on_mismatch, set. */
     struct replica_map replicas;
     struct flying flying;  /* of the thread that calls */
     _Atomic uint64_t step; /* where the program says that it is (keel_timestep) */

@@ -21,7 +21,7 @@ static bool is_of(const struct view *v, int native, int set)
 
 bool view_set_is_coming(const struct view *v, int set)
 {
-    return v->replicas && v->renewal[set].coming;
+    return v->replicas && v->loss[set].coming != 0;
 }
 
 uint32_t view_set_attempt(const struct view *v, int set)
@@ -115,14 +115,13 @@ static bool is_meant(const struct view *v, const struct view_event *e)
 
 void set_begins(struct view *v, const struct view_event *e)
 {
-    if (!is_meant(v, e) || view_set_is_whole(v, (int)e->a) || v->renewal[e->a].coming || v->stopped || v->needs_all)
+    if (!is_meant(v, e) || view_set_is_whole(v, (int)e->a) || v->loss[e->a].coming || v->stopped || v->needs_all)
         return;
     struct view_renewal *n = &v->renewal[e->a];
     if (n->in_vain >= VIEW_MAX_RESTARTS || !is_over(v, (int)e->a) || !any_goes_on(v) ||
         spares_missing(v, (int)e->a) > 0)
         return;
-    n->coming = true;
-    n->attempt++;
+    v->loss[e->a].coming = ++n->attempt;
     n->in_vain++;
     begin(v, (int)e->a);
 }
@@ -141,10 +140,9 @@ bool view_set_is_at_home(const struct view *v, int set)
 /* What its ranks said is there was theirs: one that has ended since has ended for all. */
 void set_joins(struct view *v, const struct view_event *e)
 {
-    if (!is_meant(v, e) || !v->renewal[e->a].coming || !goes_on(v, (int)e->a) || !view_set_is_at_home(v, (int)e->a))
+    if (!is_meant(v, e) || !v->loss[e->a].coming || !goes_on(v, (int)e->a) || !view_set_is_at_home(v, (int)e->a))
         return;
     v->joined = v->epoch;
-    v->renewal[e->a].coming = false;
     v->renewal[e->a].in_vain = 0;
     memset(&v->loss[e->a], 0, sizeof v->loss[e->a]);
 }
@@ -152,6 +150,6 @@ void set_joins(struct view *v, const struct view_event *e)
 void sets_look_at_coming(struct view *v)
 {
     for (int s = 0; v->replicas && s < v->replicas->replicas; s++)
-        if (v->renewal[s].coming && !goes_on(v, s))
-            v->renewal[s].coming = false;
+        if (v->loss[s].coming && !goes_on(v, s))
+            v->loss[s].coming = 0;
 }

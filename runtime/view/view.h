@@ -143,7 +143,6 @@ struct view {
     bool partners;                          /* a set goes on without a rank that lives in another one (sets.c) */
     struct replica_loss loss[REPLICAS_MAX]; /* of each set (sets.c) */
     struct view_renewal {
-        bool coming;         /* it is retired, and has begun anew */
         uint32_t attempt;    /* how often it has begun anew */
         int in_vain;         /* since it was whole */
     } renewal[REPLICAS_MAX]; /* of each set (renew.c) */

@@ -15,10 +15,12 @@
 #include <stdint.h>
 
 #include "runtime/base/flip.h"
+#include "runtime/base/replica.h"
 #include "runtime/wire/layout.h"
 #include "runtime/net/transport.h"
 
-#define PAGE_MAGIC 0x6b65656c7067000dull
+#define PAGE_MAGIC 0x6b65656c7067000eull
+#define PAGE_SET_OVER UINT32_MAX
 
 /* What this agent's detector thinks of a node that is not declared dead. Bits. */
 enum page_doubt {
@@ -131,10 +133,12 @@ struct page {
     _Atomic uint64_t showing; /* odd while ranks' lives are written */
     _Atomic uint64_t changes; /* so many so far; number k is change[k % PAGE_CHANGES] */
     uint32_t replicas, check, on_mismatch; /* base/replica.h; 0: the program runs once */
-    _Atomic uint32_t retired;              /* bit s: set s has lost a process, and its others end */
-    _Atomic uint32_t begins_again;         /* processes take the places of dead ones */
-    uint32_t set_copies, on_death;         /* base/replica.h */
-    struct flip_rules inject;              /* wrong bits on purpose */
+    /* of each set: 0: it is whole; the incarnation of its processes, where it has begun anew and is not whole yet; else
+     * PAGE_SET_OVER: it has lost a process, and its others end. One word, as it may be whole in the next view */
+    _Atomic uint32_t set[REPLICAS_MAX];
+    _Atomic uint32_t begins_again; /* processes take the places of dead ones */
+    uint32_t set_copies, on_death; /* base/replica.h */
+    struct flip_rules inject;      /* wrong bits on purpose */
     struct page_grid grid;
     struct page_change change[PAGE_CHANGES];
     /* followed by page_node[members], page_route[nodes * CLASSES], page_rank[ranks], page_links */
@@ -147,6 +151,13 @@ struct route {
     int node[COPIES_MAX];
     bool lost;
 };
+
+/* Has the set of a process of that incarnation lost a member? */
+static inline bool page_set_is_over(const struct page *p, int set, uint32_t incarnation)
+{
+    uint32_t is = atomic_load_explicit(&p->set[set], memory_order_acquire);
+    return is != 0 && (is == PAGE_SET_OVER || is != incarnation);
+}
 
 static inline size_t page_bytes(uint32_t nodes, uint32_t members, uint32_t ranks)
 {

@@ -36,7 +36,7 @@ bool replica_is_broken(void)
 {
     const struct page *page = replica.client->page;
     uint64_t epoch = atomic_load_explicit(&page->epoch, memory_order_acquire);
-    if (atomic_load_explicit(&page->retired, memory_order_acquire) >> replica.set & 1)
+    if (page_set_is_over(page, replica.set, replica.client->incarnation))
         return true; /* also where its rank has ended by itself, with another code than 0 */
     if (epoch == replica.epoch_seen)
         return false;

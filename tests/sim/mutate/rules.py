@@ -725,7 +725,7 @@ RULES = [
     rule("set_begins", "a set joins whose memory is elsewhere", "runtime/view/renew.c",
          " || !view_set_is_at_home(v, (int)e->a))", ")"),
     rule("set_begins", "a set that has lost a rank is still coming", "runtime/view/renew.c",
-         "v->renewal[s].coming && !goes_on(v, s)", "false"),
+         "v->loss[s].coming && !goes_on(v, s)", "false"),
     rule("set_begins", "where a node died ranks begin there", "runtime/view/renew.c",
          "v->home[slot] >= 0 && v->alive[v->home[slot]];", "v->home[slot] >= -1;"),
 ]

@@ -170,6 +170,28 @@ static void set_1_begins(int node)
     assert_true(view_set_is_coming(&w.node[0].agent.view, 1));
 }
 
+/* What processes of each life are told of their set. */
+static bool is_over(int set, uint32_t incarnation)
+{
+    return page_set_is_over(w.node[1].agent.page, set, incarnation);
+}
+
+static void test_ordering_processes_of_a_set_that_begins_anew_go_on(void **state)
+{
+    (void)state;
+    assert_false(is_over(1, 0));
+    world_kill_rank(2);
+    assert_true(is_over(1, 0) && is_over(1, 1) && !is_over(0, 0));
+    world_kill_rank(3);
+    change_set(VIEW_SET_BEGINS, 1);
+    assert_true(is_over(1, 0) && !is_over(1, 1));
+    change_set(VIEW_SET_JOINS, 1);
+    assert_true(!is_over(1, 1) && view_set_is_whole(&w.node[1].agent.view, 1));
+    w.rank[2].incarnation = 1;
+    world_kill_rank(2);
+    assert_true(is_over(1, 1));
+}
+
 static void test_ordering_set_that_begins_anew_is_alone_until_it_joins(void **state)
 {
     (void)state;
@@ -534,6 +556,7 @@ int main(void)
         TWO(test_ordering_retired_set_is_told_nothing),
         TWO(test_ordering_retired_set_is_told_nothing_by_the_next_copy),
         TWO(test_ordering_part_that_is_gone_with_its_node_has_left_the_chain),
+        AND_SPARE(test_ordering_processes_of_a_set_that_begins_anew_go_on),
         AND_SPARE(test_ordering_set_that_begins_anew_is_alone_until_it_joins),
         AND_SPARE(test_ordering_set_that_has_joined_on_a_spare_goes_on_alone),
         AND_SPARE(test_ordering_what_was_said_before_a_set_joined_is_dropped),

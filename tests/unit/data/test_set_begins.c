@@ -74,6 +74,8 @@ static void test_set_begins_where_it_was_and_joins(void **state)
     assert_true(view_set_is_coming(&v, 1));
     assert_false(view_set_is_whole(&v, 1));
     assert_int_equal(view_set_attempt(&v, 1), 1);
+    assert_false(replica_is_over(&v.loss[1], v.rank[RANKS].incarnation));
+    assert_true(replica_is_over(&v.loss[1], v.rank[RANKS].incarnation - 1)); /* what was left of it */
     for (int n = RANKS; n < 2 * RANKS; n++) {
         assert_int_equal(v.rank[n].state, RANK_RUNNING);
         assert_int_equal(v.rank[n].node, n);
@@ -201,6 +203,7 @@ static void test_set_that_loses_a_rank_before_it_joins_is_retired(void **state)
     die(4);
     assert_false(view_set_is_coming(&v, 1));
     assert_int_equal(v.loss[1].native, 3); /* the reason is what it was */
+    assert_true(replica_is_over(&v.loss[1], v.rank[3].incarnation));
     join(1);
     assert_false(view_set_is_whole(&v, 1));
     die(3);
