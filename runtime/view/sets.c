@@ -7,9 +7,9 @@
  * output to show, or may find out that the other one is wrong.
  *
  * Where partners do the part of the dead (docs/adr/0197) a set that loses a process goes on without it, as long as each
- * rank lives in some set, and the program does not need all its processes. Codes and what ranks ask for retire the
- * set as before: that is the program's own end, to which its replicas in other sets come, too. A rank that lives in no
- * set retires all. */
+ * rank lives in some set, until one of its processes says that nobody can do its part. Codes and what ranks
+ * ask for retire the set as before: that is the program's own end, to which its replicas in other sets come, too. A
+ * rank that lives in no set retires all. */
 #include "runtime/view/view_int.h"
 
 #include <stdio.h>
@@ -89,11 +89,10 @@ static void retire_all_with(struct view *v, int rank)
 /* Of all deaths of this view at once, so that their order in the batch does not matter. */
 void sets_look(struct view *v)
 {
-    bool go_on = v->partners && !v->needs_all;
-    for (int r = 0; v->replicas && !go_on && r < v->ranks; r++)
+    for (int r = 0; v->replicas && !v->partners && r < v->ranks; r++)
         if (v->rank[r].state == RANK_DEAD)
             retire(v, r, loss_by_death(v, r));
-    for (int rank = 0; v->replicas && go_on && rank < v->replicas->ranks; rank++)
+    for (int rank = 0; v->replicas && v->partners && rank < v->replicas->ranks; rank++)
         if (!view_rank_lives(v, rank))
             retire_all_with(v, rank);
 }
@@ -117,7 +116,7 @@ bool sets_are_finished(struct view *v, int *code, char *why, size_t size)
         int set = last_lost(v);
         const struct replica_loss *loss = &v->loss[set];
         size_t len = strlen(replica_loss_said(v->replicas, set, loss, why, size));
-        bool is_last = v->partners && !loss->code && !v->needs_all;
+        bool is_last = v->partners && !loss->code;
         snprintf(why + len, size - len, is_last ? ", and no replica of it is left" : ", and no set is left");
         *code = loss->code ? loss->code : loss->signal ? signal_code(loss->signal) : 137;
         return true;
@@ -145,7 +144,7 @@ static bool is_last_of_a_rank(const struct view *v, int node)
 /* Would each set that is whole lose a rank with the node? */
 bool sets_end_with(const struct view *v, int node)
 {
-    if (v->partners && !v->needs_all)
+    if (v->partners)
         return is_last_of_a_rank(v, node);
     bool hit[REPLICAS_MAX] = {false};
     for (int r = 0; r < v->ranks; r++)

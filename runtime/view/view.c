@@ -173,6 +173,7 @@ static void apply_one(struct view *v, const struct view_event *e)
     case VIEW_NEEDS:
         v->needs_all = v->needs_all || e->a == NEEDS_ALL;
         v->survives = v->survives || e->a == NEEDS_NONE;
+        v->partners = v->partners && e->a != NEEDS_SETS;
         break;
     case VIEW_STOP:
         view_end_asked(v, e);

@@ -57,6 +57,7 @@ enum control_entry {
 enum program_needs {
     NEEDS_ALL = 1,  /* keel_need_all: all its processes */
     NEEDS_NONE = 2, /* keel_survive: none; it goes on with those that are left */
+    NEEDS_SETS = 4, /* no partner can do the part of a member of a set: a set that loses one is retired */
 };
 
 enum { CONTROL_TEXT_MAX = 256 };

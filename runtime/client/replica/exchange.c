@@ -38,6 +38,8 @@ bool replica_is_broken(void)
     uint64_t epoch = atomic_load_explicit(&page->epoch, memory_order_acquire);
     if (page_set_is_over(page, replica.set, replica.client->incarnation))
         return true; /* also where its rank has ended by itself, with another code than 0 */
+    if (replica.partners)
+        return false; /* it goes on without a member */
     if (epoch == replica.epoch_seen)
         return false;
     for (int r = 0; r < replica.size; r++) {
@@ -329,6 +331,7 @@ void replica_lasts(void)
     struct replica_last none = {NULL, 0};
     struct heard h;
     keel_status status = KEEL_OK;
+    replica_look_for_deaths(); /* others of a set may wait for what a dead one has to do there */
     if (replica.check == CHECK_NONE || pthread_mutex_trylock(&replica.lock) != 0)
         return; /* it compares itself */
     const struct sum_said mine = {replica.exchanges + 1, replica.ops.now, SUM_OF_WHO_WAITS, 0, 0};

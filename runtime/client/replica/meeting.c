@@ -1,9 +1,7 @@
 /* Replicas of a rank that may do each other's part (partner.h) leave a meeting together: the sums that they compare say
  * that what each has written is complete, and when a replica has heard that of all it says so. What lies between two
  * meetings is one interval.
- *
- * A set that loses a process is retired as yet. So nothing is written in it any more, and what a partner would take
- * over there is complete. */
+ */
 #include <string.h>
 
 #include "runtime/base/fault.h"
@@ -32,9 +30,10 @@ static void say_later(void *user, int set, unsigned complete)
     us.to_say[set] = complete;
 }
 
-static void need_not(void *user, unsigned sets)
+static void take_over(void *user, unsigned sets)
 {
     (void)user;
+    replica_take_over(sets);
     partner_completes(&us.partner, sets);
 }
 
@@ -42,12 +41,13 @@ static void leave(void *user)
 {
     (void)user;
     us.left = true;
+    replica_forget_kept();
     us.interval = (struct partner_interval){.bytes = 0};
 }
 
 void replica_partners_begin(void)
 {
-    static const struct partner_ops ops = {.say = say_later, .take_over = need_not, .leave = leave};
+    static const struct partner_ops ops = {.say = say_later, .take_over = take_over, .leave = leave};
     partner_init(&us.partner, replica.set, replica.sets, &ops, NULL);
 }
 
@@ -62,8 +62,11 @@ keel_status replica_before(enum replica_call call, enum partner_use use, int ran
 
 void replica_used(enum partner_use use, int rank, size_t bytes)
 {
-    if (replica.partners)
-        partner_used(&us.interval, use, rank, bytes);
+    if (!replica.partners)
+        return;
+    if (use == PARTNER_ADD || use == PARTNER_EXCHANGE)
+        replica_binds(); /* their order has whole sets only (agent/ordering_chain.c) */
+    partner_used(&us.interval, use, rank, bytes);
 }
 
 static bool rests(void *client)
@@ -94,11 +97,24 @@ unsigned replica_comes_complete(void)
     return us.said;
 }
 
+void replica_partner_died(int set)
+{
+    if (us.partner.lives >> set & 1)
+        partner_died(&us.partner, set);
+}
+
+unsigned replica_acts(void)
+{
+    return us.partner.acts;
+}
+
+/* Who does not answer has no process any more, or has come to its end. */
 static void look_for_deaths(void)
 {
+    replica_look_for_deaths();
     for (int s = 0; s < replica.sets; s++)
-        if (replica.gone[s] && us.partner.lives >> s & 1)
-            partner_died(&us.partner, s);
+        if (replica.gone[s])
+            replica_partner_died(s);
 }
 
 static void say_it(keel_status *status)

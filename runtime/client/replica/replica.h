@@ -10,6 +10,8 @@
  *   vote.c        whether it lies so in all sets (--check all)
  *   came.c        what messages and collectives have brought (likewise)
  *   meeting.c     they leave it together, where one may do the part of a dead one later (partner.h)
+ *   acting*.c     and does it
+ *   elsewhere.c   segments of the other sets
  *   world.c       the clock that libkeel-world.so shows the program (runtime/world), and ends without exit
  *   answer.c      what only one of them may decide: the leading one, and the others hear it
  *
@@ -29,6 +31,7 @@
 #include "runtime/client/api/calls.h"
 #include "runtime/client/replica/check.h"
 #include "runtime/client/replica/partner.h"
+#include "runtime/client/replica/passing.h"
 
 enum { REPLICA_RING = 4096 };
 
@@ -149,9 +152,41 @@ static inline keel_status replica_before_once(enum replica_call call, enum partn
 keel_status replica_rest(void);
 /* After replica_rest: in which sets all is complete that this replica writes. It says so as it comes to an exchange. */
 unsigned replica_comes_complete(void);
+/* The replica of this rank in that set has died; the sets in which this one writes. */
+void replica_partner_died(int set);
+unsigned replica_acts(void);
 /* After an exchange in which those that are `there` have said so, in complete [sets]. The lock is held.
  * blocks   until each of them knows that all is complete, or has died. */
 keel_status replica_leave_together(const unsigned *complete, const bool *there);
+
+/* ---- acting.c: where one may do the part of another ---- */
+
+/* Collective over the set. */
+keel_status replica_acting_begin(void);
+/* The program does what no partner can do for another: a set that has lost a process, or loses one, is retired. */
+void replica_binds(void);
+/* Is there a view that says that somebody has died? Who acts for one more set by that does there what is kept.
+ * blocks   until it has. */
+void replica_look_for_deaths(void);
+/* As of the last look: has the rank a process in that set? */
+bool replica_lives(int rank, int set);
+/* In all sets for which this replica acts. The segment by its number, of a part that may be read and written so.
+ * blocks   until it is complete there. */
+keel_status replica_puts(uint64_t segment, int rank, size_t offset, const void *src, size_t len);
+keel_status replica_signals(uint64_t segment, int rank, size_t word, int64_t add);
+/* In the own set, or in the lowest in which the rank lives. */
+keel_status replica_reads(uint64_t segment, int rank, size_t offset, void *dst, size_t len);
+/* For a word of the own part. */
+keel_status replica_waits(keel_segment *segment, size_t word, keel_compare how, int64_t value, int64_t *got);
+/* Each rank has bytes, as many as it likes: all get those of each rank, piece after piece, of each piece that of rank 0
+ * first. After a meeting. */
+typedef void replica_taker(void *user, int origin, size_t at, const void *bytes, size_t len);
+keel_status replica_passes(enum replica_call call, const void *mine, size_t len, replica_taker *take, void *user);
+/* acting_calls.c: the library, where these do what it does. */
+const struct api_calls *replica_acting_calls(const struct api_calls *library);
+/* What is kept is done in these sets, too; it is not needed any more. */
+void replica_take_over(unsigned sets);
+void replica_forget_kept(void);
 
 /* ---- mismatch.c ---- */
 
@@ -213,13 +248,18 @@ keel_status replica_inspect_all_sets(size_t *wrong, const bool *there, bool *any
 keel_status replica_mend_memory(const size_t *wrong, const bool *there);
 void replica_inspected(void);
 
+/* ---- elsewhere.c ---- */
+
+/* A segment of that number was allocated; it is about to be freed. blocks   the first, until the replicas have
+ * allocated it, too. */
+keel_status replica_describes(const keel_segment *segment, uint64_t number);
+void replica_detaches(uint64_t number);
+/* The part of a rank in another set, for calls below with its native rank; NULL: there is none, or no memory. */
+keel_segment *replica_elsewhere(uint64_t number, int set, int target);
+
 /* ---- vote.c ---- */
 
 struct sent;
-/* A segment was allocated; the segment of that number is about to be freed. blocks   the first, until the replicas have
- * allocated it, too. */
-keel_status replica_describes(const keel_segment *segment);
-void replica_detaches(uint64_t number);
 /* Compares what was put with what lies in all other sets; suspect: the votes say that this
  * one is wrong. */
 keel_status replica_vote(const struct sent *sent, const uint8_t *bytes, const bool *there, bool *suspect);

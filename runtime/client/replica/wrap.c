@@ -257,6 +257,8 @@ keel_status replica_begin(struct client *c)
     if (!count_nodes())
         return KEEL_ERR_NOMEM;
     keel_status status = make_groups();
+    if (status == KEEL_OK)
+        status = replica_acting_begin();
     if (status != KEEL_OK)
         return replica_after(status);
     fill_in(replica.below);

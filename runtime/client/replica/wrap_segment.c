@@ -45,7 +45,7 @@ static keel_status allocate(keel_group *group, const size_t *bytes, int n, keel_
     if (status != KEEL_OK || !out)
         return status;
     replica_counts(*out);
-    return replica_describes(*out);
+    return (*out)->number ? replica_describes(*out, (*out)->number) : KEEL_OK;
 }
 
 keel_status replica_segment_alloc(size_t bytes_per_rank, keel_redundancy redundancy, keel_segment **out)

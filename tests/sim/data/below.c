@@ -133,6 +133,11 @@ static keel_status below_segment_alloc_group(keel_group *group, const size_t *by
     return segment_alloc_group(group, bytes, redundancy, out);
 }
 
+static void *below_address(keel_segment *s, int rank)
+{
+    return segment_address(s, rank);
+}
+
 static size_t below_segment_bytes(const keel_segment *s, int rank)
 {
     return (size_t)s->part_bytes[rank];
@@ -179,6 +184,7 @@ const struct api_calls below_calls = {.put = below_put,
                                       .group_allreduce = below_group_allreduce,
                                       .group_size = below_group_size,
                                       .segment_alloc_group = below_segment_alloc_group,
+                                      .address = below_address,
                                       .segment_bytes = below_segment_bytes,
                                       .segment_describe = below_segment_describe,
                                       .segment_attach = below_segment_attach,

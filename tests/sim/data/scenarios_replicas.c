@@ -40,9 +40,11 @@ void scenario_checks(struct setup *s, struct rng *rng)
     s->on_death = (enum replica_death)rng_below(rng, 2);
     s->actions = 3 + (int)rng_below(rng, 12);
     for (int n = (int)rng_below(rng, 3); n > 0 && s->aims < AIMS_MAX; n--) {
-        static const char *const at[] = {
-            "replica.meeting", "replica.saying",        "replica.said", "replica.all_complete", "replica.leaving",
-            "replica.mending", "replica.details_known", "mail.sending", "replica.lock_drawn",   "replica.task_drawn"};
+        static const char *const at[] = {"replica.meeting",       "replica.saying",  "replica.said",
+                                         "replica.all_complete",  "replica.leaving", "replica.mending",
+                                         "replica.details_known", "mail.sending",    "replica.lock_drawn",
+                                         "replica.task_drawn",    "replica.kept",    "replica.taking_over",
+                                         "replica.took_over"};
         struct aim *a = &s->aim[s->aims++];
         *a = (struct aim){.node = -1, .rank = -1, .nth = 1 + (unsigned)rng_below(rng, rng_below(rng, 2) ? 10 : 100)};
         snprintf(a->point, sizeof a->point, "%s", at[rng_below(rng, sizeof at / sizeof *at)]);

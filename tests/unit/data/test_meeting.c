@@ -54,6 +54,29 @@ bool replica_hear(int set, uint32_t tag, void *data, size_t len, keel_status *st
     return w->exchange;
 }
 
+/* What acting.c does. */
+static unsigned taken;
+static int forgotten, looks;
+
+void replica_take_over(unsigned sets)
+{
+    taken |= sets;
+}
+
+void replica_forget_kept(void)
+{
+    forgotten++;
+}
+
+void replica_look_for_deaths(void)
+{
+    looks++;
+}
+
+void replica_binds(void)
+{
+}
+
 /* What is under way ends, or the job is lost. */
 static struct op under_way;
 static int waits;
@@ -94,6 +117,8 @@ static void begin(int set, int sets)
     replica.exchanges = 7;
     fails = KEEL_OK;
     meetings = 0;
+    taken = 0;
+    forgotten = 0;
     replica_partners_begin();
     replica_used(PARTNER_GET, 1, 0); /* so that a put needs a meeting until this one is left */
     assert_false(is_left());

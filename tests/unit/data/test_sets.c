@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "runtime/view/view.h"
+#include "runtime/wire/control.h"
 #include "seed.h"
 
 enum { RANKS = 3 }; /* of the program: each on a node of its own */
@@ -300,13 +301,15 @@ static void test_sets_with_partners_are_retired_by_codes_and_requests(void **sta
     assert_int_equal(v.code, 3);
 }
 
-static void test_sets_with_partners_of_a_program_that_needs_all_are_retired(void **state)
+static void test_sets_with_partners_that_need_all_members_are_retired(void **state)
 {
     (void)state;
     open_partners(2);
     die(4);
     assert_int_equal(view_sets_retired(&v), 0);
-    one(VIEW_NEEDS, 1, 0); /* said later */
+    one(VIEW_NEEDS, NEEDS_ALL, 0); /* no process dies as the program sees it */
+    assert_int_equal(view_sets_retired(&v), 0);
+    one(VIEW_NEEDS, NEEDS_SETS, 0); /* said later */
     assert_int_equal(view_sets_retired(&v), 2);
     assert_false(v.stopped);
     assert_int_equal(view_stake(&v, 0, 0), STAKE_JOB);
@@ -389,7 +392,7 @@ int main(void)
         TEST(test_sets_with_partners_end_with_the_last_replica_of_a_rank),
         TEST(test_sets_with_partners_both_replicas_in_one_view_end_the_job),
         TEST(test_sets_with_partners_are_retired_by_codes_and_requests),
-        TEST(test_sets_with_partners_of_a_program_that_needs_all_are_retired),
+        TEST(test_sets_with_partners_that_need_all_members_are_retired),
         TEST(test_sets_with_partners_rank_that_has_ended_lives),
         TEST(test_sets_with_partners_node_is_worth_the_job_if_a_rank_lives_there_alone),
         TEST(test_sets_with_partners_at_random_live_exactly_as_long_as_each_rank),

@@ -1,0 +1,341 @@
+/* Who acts for more sets than its own writes there, too, and does there again what is kept when it begins to
+ * (partner.h, kept.h). Writes are complete in each set when these calls return.
+ *
+ * Whoever is told of something must know of all deaths that who tells it knows of: it would read what lies in the part
+ * of a dead rank, where nobody writes any more. So before a process signals it puts the epoch by which it knows of the
+ * last death into a word of its own at the target, if it has not done so since; and who has waited for a word goes on
+ * when its view is as late as all of these words say.
+ *
+ * All that is nobody's but this wrapper's lies in a segment of its own, with the number 0: what collectives pass on
+ * (passing.h), and these words behind it. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/base/fault.h"
+#include "runtime/client/client.h"
+#include "runtime/client/op/rma.h"
+#include "runtime/client/op/signal.h"
+#include "runtime/client/replica/kept.h"
+#include "runtime/client/replica/replica.h"
+
+#define BELOW us.below
+
+enum { WORD = sizeof(uint64_t), ROOM_BYTES = 1 << 20, BLOCK_MIN = 136, BLOCK_MAX = 32776, NAP_MS = 1 };
+
+static struct {
+    const struct api_calls *below;
+    struct kept kept;
+    struct passing passing;
+    keel_segment *room;
+    uint64_t looked; /* the epoch of the view that was looked at last */
+    uint64_t deaths; /* the epoch of the last death; 0: nobody has died */
+    unsigned *lives; /* [ranks] sets, as of then */
+    uint64_t *told;  /* [sets * ranks] the epoch that is in this rank's word there */
+} us;
+
+bool replica_lives(int rank, int set)
+{
+    return us.lives[rank] >> set & 1;
+}
+
+/* ---- what cannot be done for others ---- */
+
+void replica_binds(void)
+{
+    static bool told;
+    const struct control needs = {.type = CONTROL_NEEDS, .a = NEEDS_SETS};
+    const struct client_env *env = &replica.client->env;
+    if (replica.partners && !told)
+        told = env->tell(env->user, &needs);
+}
+
+/* ---- who lives ---- */
+
+/* The epoch by which the rank is known not to live there any more; 0: it does. */
+static uint64_t death_of(int rank, int set)
+{
+    const struct page *page = replica.client->page;
+    const struct page_rank *k = page_rank(page, replica_native(&replica.client->replicas, rank, set));
+    uint64_t epoch = atomic_load_explicit(&page->epoch, memory_order_acquire);
+    uint64_t died = atomic_load_explicit(&k->died, memory_order_acquire);
+    if (!died && page_set_is_over(page, set, replica.client->incarnation))
+        return epoch;
+    return died;
+}
+
+static void looks(int rank, int set)
+{
+    uint64_t died = replica_lives(rank, set) ? death_of(rank, set) : 0;
+    if (!died)
+        return;
+    us.lives[rank] &= ~(1U << set);
+    us.deaths = died > us.deaths ? died : us.deaths;
+}
+
+void replica_look_for_deaths(void)
+{
+    const struct page *page = replica.client->page;
+    uint64_t epoch = us.lives ? atomic_load_explicit(&page->epoch, memory_order_acquire) : us.looked;
+    if (epoch == us.looked)
+        return;
+    for (int r = 0; r < replica.size; r++)
+        for (int s = 0; s < replica.sets; s++)
+            looks(r, s);
+    us.looked = epoch;
+    for (int s = 0; s < replica.sets; s++)
+        if (s != replica.set && !replica_lives(replica.rank, s))
+            replica_partner_died(s);
+}
+
+/* A write or read came to nothing there: has the rank died? It is so when the view is here that says it. */
+static keel_status settled(keel_status status, int rank, int set)
+{
+    while ((status == KEEL_ERR_DATA_LOST || status == KEEL_ERR_RANK_DEAD) && replica_lives(rank, set)) {
+        replica_look_for_deaths();
+        (void)replica_after(KEEL_OK); /* the set may be retired */
+        replica.client->env.sleep(replica.client->env.user, NAP_MS);
+    }
+    return replica_lives(rank, set) ? status : KEEL_OK;
+}
+
+/* ---- to one set ---- */
+
+/* NULL: the rank does not live there any more. */
+static keel_segment *segment_in(uint64_t number, int rank, int set)
+{
+    keel_segment *s;
+    if (set == replica.set)
+        return number ? replica_segment(number) : us.room;
+    while (!(s = replica_elsewhere(number, set, rank)) && replica_lives(rank, set)) {
+        replica_binds(); /* the set cannot go on without a member */
+        (void)replica_after(KEEL_OK);
+        replica_look_for_deaths();
+        replica.client->env.sleep(replica.client->env.user, NAP_MS);
+    }
+    return s;
+}
+
+static keel_status put_in(int set, const struct kept_write *w)
+{
+    keel_segment *s = segment_in(w->segment, w->rank, set);
+    int native = replica_native(&replica.client->replicas, w->rank, set);
+    return s ? settled(BELOW->put(s, native, w->place, w->bytes, w->len), w->rank, set) : KEEL_OK;
+}
+
+static size_t told_at(int rank)
+{
+    return passing_bytes(&us.passing) + (size_t)rank * WORD;
+}
+
+/* What this process knows of deaths, before it signals there. */
+static keel_status tell_deaths(int set, int rank)
+{
+    uint64_t *told = &us.told[set * replica.size + rank], deaths = us.deaths;
+    const struct kept_write w = {.rank = rank, .place = told_at(replica.rank), .bytes = &deaths, .len = WORD};
+    if (*told >= deaths)
+        return KEEL_OK;
+    keel_status status = put_in(set, &w);
+    if (status == KEEL_OK)
+        *told = deaths;
+    return status;
+}
+
+static keel_status signal_in(int set, const struct kept_write *w)
+{
+    keel_segment *s = segment_in(w->segment, w->rank, set);
+    int native = replica_native(&replica.client->replicas, w->rank, set);
+    keel_status status = s ? tell_deaths(set, w->rank) : KEEL_OK;
+    if (status != KEEL_OK || !replica_lives(w->rank, set))
+        return status;
+    status = rma_add_named(replica.client, s, native, w->place, w->add, w->number);
+    if (status == KEEL_OK)
+        signal_tell(replica.client, native);
+    return settled(status, w->rank, set);
+}
+
+static keel_status write_in(unsigned sets, const struct kept_write *w)
+{
+    keel_status status = KEEL_OK;
+    for (int s = 0; s < replica.sets && status == KEEL_OK; s++)
+        if (sets >> s & 1 && replica_lives(w->rank, s))
+            status = w->pass == KEPT_PUTS ? put_in(s, w) : signal_in(s, w);
+    return status;
+}
+
+/* ---- what the rank does ---- */
+
+static keel_status writes(const struct kept_write *w)
+{
+    replica_look_for_deaths();
+    if (!kept_add(&us.kept, w))
+        return KEEL_ERR_NOMEM;
+    FAULT_POINT("replica.kept");
+    return write_in(replica_acts(), w); /* who dies from here on is done again for */
+}
+
+keel_status replica_puts(uint64_t segment, int rank, size_t offset, const void *src, size_t len)
+{
+    return writes(&(struct kept_write){KEPT_PUTS, rank, segment, offset, 0, 0, len, src});
+}
+
+keel_status replica_signals(uint64_t segment, int rank, size_t word, int64_t add)
+{
+    uint64_t name = rma_draw_name(replica.client);
+    return writes(&(struct kept_write){KEPT_NAMED, rank, segment, word, name, add, 0, NULL});
+}
+
+keel_status replica_reads(uint64_t segment, int rank, size_t offset, void *dst, size_t len)
+{
+    for (;;) {
+        replica_look_for_deaths();
+        int set = partner_reads(us.lives[rank], replica.set);
+        keel_segment *s = set < 0 ? NULL : segment_in(segment, rank, set);
+        if (set < 0)
+            return replica_after(KEEL_ERR_RANK_DEAD); /* the job ends with its last one */
+        if (!s)
+            continue;
+        int native = replica_native(&replica.client->replicas, rank, set);
+        keel_status status = settled(BELOW->get(s, native, offset, dst, len), rank, set);
+        if (replica_lives(rank, set))
+            return status;
+    }
+}
+
+/* ---- takeover ---- */
+
+void replica_take_over(unsigned sets)
+{
+    FAULT_POINT("replica.taking_over");
+    for (int pass = KEPT_PUTS; pass < KEPT_PASSES; pass++) {
+        const struct kept_block *at = NULL;
+        const struct kept_write *w;
+        while ((w = kept_next(&us.kept, (enum kept_pass)pass, &at)))
+            if (write_in(sets, w) != KEEL_OK)
+                replica_stop("what the rank has written cannot be done again for the dead");
+        FAULT_POINT("replica.took_over");
+    }
+}
+
+void replica_forget_kept(void)
+{
+    kept_forget(&us.kept);
+}
+
+/* ---- waits ---- */
+
+/* Until this process knows of all deaths that those knew of who have told it something. */
+static void learn_deaths(void)
+{
+    const uint8_t *part = BELOW->address(us.room, replica_native_of(replica.rank));
+    for (int r = 0; r < replica.size; r++) {
+        const uint64_t *word = (const uint64_t *)(const void *)(part + told_at(r));
+        uint64_t epoch = __atomic_load_n(word, __ATOMIC_ACQUIRE);
+        while (us.looked < epoch) {
+            (void)replica_after(KEEL_OK);
+            replica_look_for_deaths();
+            if (us.looked < epoch)
+                replica.client->env.sleep(replica.client->env.user, NAP_MS);
+        }
+    }
+}
+
+/* Whoever should have changed it: its partner does. */
+keel_status replica_waits(keel_segment *segment, size_t word, keel_compare how, int64_t value, int64_t *got)
+{
+    keel_status status =
+        replica_after(BELOW->wait_until(segment, word, how, value, replica_native_of(replica.rank), got));
+    if (us.deaths || status == KEEL_OK)
+        learn_deaths();
+    return status;
+}
+
+/* ---- what each rank has to say ---- */
+
+static uint8_t *block_of(uint64_t number, int origin)
+{
+    uint8_t *part = BELOW->address(us.room, replica_native_of(replica.rank));
+    return part + passing_place(&us.passing, number, origin);
+}
+
+static keel_status pass_round(uint64_t number, int round)
+{
+    struct passing_round r = passing_round(&us.passing, round);
+    keel_status status = KEEL_OK;
+    for (int i = 0; i < r.blocks && status == KEEL_OK; i++) {
+        int origin = passing_origin(&us.passing, i);
+        const uint8_t *block = block_of(number, origin);
+        uint64_t left;
+        memcpy(&left, block, WORD);
+        size_t len = left < us.passing.room - WORD ? (size_t)left : us.passing.room - WORD;
+        status = replica_puts(0, r.to, passing_place(&us.passing, number, origin), block, WORD + len);
+    }
+    replica_used(PARTNER_PASS, r.to, us.passing.room);
+    if (status == KEEL_OK)
+        status = replica_signals(0, r.to, r.word, 1);
+    return status == KEEL_OK ? replica_waits(us.room, r.word, KEEL_GE, (int64_t)number, NULL) : status;
+}
+
+/* One piece of each rank's bytes. *more: somebody has further ones. */
+static keel_status pass_piece(const uint8_t *mine, uint64_t left, size_t at, replica_taker *take, void *user,
+                              bool *more)
+{
+    static uint64_t number;
+    size_t most = us.passing.room - WORD;
+    uint8_t *own = block_of(++number, replica.rank);
+    keel_status status = KEEL_OK;
+    memcpy(own, &left, WORD);
+    if (left)
+        memcpy(own + WORD, mine + at, left < most ? (size_t)left : most);
+    for (int k = 0; k < passing_rounds(replica.size) && status == KEEL_OK; k++)
+        status = pass_round(number, k);
+    for (int r = 0; r < replica.size && status == KEEL_OK; r++) {
+        const uint8_t *block = block_of(number, r);
+        memcpy(&left, block, WORD);
+        take(user, r, at, block + WORD, left < most ? (size_t)left : most);
+        *more = *more || left > most;
+    }
+    return status;
+}
+
+keel_status replica_passes(enum replica_call call, const void *mine, size_t len, replica_taker *take, void *user)
+{
+    keel_status status = KEEL_OK;
+    bool more = true;
+    for (size_t at = 0, most = us.passing.room - WORD; more && status == KEEL_OK; at += most) {
+        more = false;
+        if (at)
+            status = replica_meet(call);
+        if (status == KEEL_OK)
+            status = pass_piece(mine, at < len ? len - at : 0, at, take, user, &more);
+    }
+    return status;
+}
+
+/* ---- the start ---- */
+
+keel_status replica_acting_begin(void)
+{
+    if (!replica.partners)
+        return KEEL_OK;
+    us.below = replica.below;
+    size_t block = ROOM_BYTES / 2 / (size_t)replica.size, n = (size_t)replica.size;
+    block = block < BLOCK_MIN ? BLOCK_MIN : block > BLOCK_MAX ? BLOCK_MAX : block / 16 * 16 + WORD;
+    us.passing = (struct passing){replica.rank, replica.size, block};
+    us.told = calloc(n * (size_t)replica.sets, sizeof *us.told);
+    size_t *bytes = calloc(n, sizeof *bytes);
+    unsigned *lives = calloc(n, sizeof *lives);
+    if (!us.told || !bytes || !lives)
+        return KEEL_ERR_NOMEM;
+    for (size_t r = 0; r < n; r++) {
+        bytes[r] = passing_bytes(&us.passing) + n * WORD;
+        lives[r] = (1U << replica.sets) - 1;
+    }
+    keel_status status = BELOW->segment_alloc_group(replica.group, bytes, KEEL_REDUNDANCY_NONE, &us.room);
+    free(bytes);
+    if (status == KEEL_OK)
+        status = replica_describes(us.room, 0);
+    us.lives = lives;
+    replica.below = replica_acting_calls(us.below);
+    replica_look_for_deaths();
+    return status;
+}

@@ -1,0 +1,331 @@
+/* The library as the wrapper sees it where partners do the part of the dead: puts, gets, signals and collectives go the
+ * way of acting.c, all else as ever. What is begun has ended when its call returns. Ranks are native ones of the own
+ * set, as in all calls below the wrapper. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/client/api/public_coll.h"
+#include "runtime/client/client.h"
+#include "runtime/client/op/rma.h"
+#include "runtime/client/replica/replica.h"
+#include "runtime/client/segment/segment.h"
+#include "runtime/wire/shape.h"
+
+static const struct api_calls *below;
+
+static int rank_of(int native)
+{
+    bool is = native >= 0 && native < replica_map_natives(&replica.client->replicas);
+    return is ? replica_of(&replica.client->replicas, native).rank : -1;
+}
+
+static bool may(const keel_segment *segment, int native, size_t offset, const void *bytes, size_t len)
+{
+    int rank = rank_of(native);
+    return segment && segment->number && bytes && len && rank >= 0 && replica_may_read(segment, rank, offset, len);
+}
+
+/* ---- puts and gets: what cannot be goes to the library, which refuses it ---- */
+
+static keel_status act_put(keel_segment *segment, int native, size_t offset, const void *src, size_t len)
+{
+    return may(segment, native, offset, src, len) ? replica_puts(segment->number, rank_of(native), offset, src, len)
+                                                  : below->put(segment, native, offset, src, len);
+}
+
+static keel_status act_get(keel_segment *segment, int native, size_t offset, void *dst, size_t len)
+{
+    return may(segment, native, offset, dst, len) ? replica_reads(segment->number, rank_of(native), offset, dst, len)
+                                                  : below->get(segment, native, offset, dst, len);
+}
+
+static keel_status act_put_vector(keel_segment *segment, int native, const keel_piece *pieces, size_t n)
+{
+    keel_status status = KEEL_OK;
+    if (rank_of(native) < 0 || !replica_may_read_pieces(segment, rank_of(native), pieces, n))
+        return below->put_vector(segment, native, pieces, n);
+    for (size_t i = 0; i < n && status == KEEL_OK; i++)
+        status = act_put(segment, native, pieces[i].offset, pieces[i].local, pieces[i].len);
+    return status;
+}
+
+static keel_status act_get_vector(keel_segment *segment, int native, const keel_piece *pieces, size_t n)
+{
+    keel_status status = KEEL_OK;
+    if (rank_of(native) < 0 || !replica_may_read_pieces(segment, rank_of(native), pieces, n))
+        return below->get_vector(segment, native, pieces, n);
+    for (size_t i = 0; i < n && status == KEEL_OK; i++)
+        status = act_get(segment, native, pieces[i].offset, pieces[i].local, pieces[i].len);
+    return status;
+}
+
+/* dst NULL: a put. False: the library refuses it. */
+static bool by_runs(keel_segment *segment, int native, size_t offset, const uint8_t *src, uint8_t *dst,
+                    const keel_strided *how, keel_status *status)
+{
+    struct shape shape;
+    struct shape_walk walk;
+    uint64_t place[SHAPE_SIDES];
+    if (rank_of(native) < 0 || !replica_may_read_shape(segment, rank_of(native), offset, dst ? dst : src, how, &shape))
+        return false;
+    *status = KEEL_OK;
+    shape_walk_init(&walk, &shape);
+    while (*status == KEEL_OK && shape_walk_next(&walk, place)) {
+        size_t at = offset + place[SHAPE_GLOBAL];
+        *status = dst ? act_get(segment, native, at, dst + place[SHAPE_LOCAL], shape.run)
+                      : act_put(segment, native, at, src + place[SHAPE_LOCAL], shape.run);
+    }
+    return true;
+}
+
+static keel_status act_put_strided(keel_segment *segment, int native, size_t offset, const void *src,
+                                   const keel_strided *how)
+{
+    keel_status status;
+    return by_runs(segment, native, offset, src, NULL, how, &status)
+               ? status
+               : below->put_strided(segment, native, offset, src, how);
+}
+
+static keel_status act_get_strided(keel_segment *segment, int native, size_t offset, void *dst, const keel_strided *how)
+{
+    keel_status status;
+    return dst && by_runs(segment, native, offset, NULL, dst, how, &status)
+               ? status
+               : below->get_strided(segment, native, offset, dst, how);
+}
+
+#define BEGUN(name, parameters, arguments)                                                                             \
+    static keel_status act_##name##_nb parameters                                                                      \
+    {                                                                                                                  \
+        keel_status status = rma_use_at_once(replica.client, handle);                                                  \
+        return status == KEEL_OK ? act_##name arguments : status;                                                      \
+    }
+BEGUN(put, (keel_segment * segment, int native, size_t offset, const void *src, size_t len, keel_handle *handle),
+      (segment, native, offset, src, len))
+BEGUN(get, (keel_segment * segment, int native, size_t offset, void *dst, size_t len, keel_handle *handle),
+      (segment, native, offset, dst, len))
+BEGUN(put_vector, (keel_segment * segment, int native, const keel_piece *pieces, size_t n, keel_handle *handle),
+      (segment, native, pieces, n))
+BEGUN(get_vector, (keel_segment * segment, int native, const keel_piece *pieces, size_t n, keel_handle *handle),
+      (segment, native, pieces, n))
+BEGUN(put_strided,
+      (keel_segment * segment, int native, size_t offset, const void *src, const keel_strided *how,
+       keel_handle *handle),
+      (segment, native, offset, src, how))
+BEGUN(get_strided,
+      (keel_segment * segment, int native, size_t offset, void *dst, const keel_strided *how, keel_handle *handle),
+      (segment, native, offset, dst, how))
+
+/* ---- signals ---- */
+
+static keel_status act_signal(keel_segment *segment, int native, size_t word, int64_t add)
+{
+    bool can = word % sizeof add == 0 && may(segment, native, word, &add, sizeof add);
+    return can ? replica_signals(segment->number, rank_of(native), word, add)
+               : below->signal(segment, native, word, add);
+}
+
+/* Whoever should have changed the word: if it is dead, its partner does. */
+static keel_status act_wait_until(keel_segment *segment, size_t word, keel_compare how, int64_t value, int from,
+                                  int64_t *got)
+{
+    bool is = from == KEEL_ANY_RANK || rank_of(from) >= 0;
+    return is ? replica_waits(segment, word, how, value, got) : below->wait_until(segment, word, how, value, from, got);
+}
+
+/* ---- collectives of all ranks ---- */
+
+static void take_nothing(void *user, int origin, size_t at, const void *bytes, size_t len)
+{
+    (void)user, (void)origin, (void)at, (void)bytes, (void)len;
+}
+
+static bool is_of_all(const keel_group *group)
+{
+    return group == replica.group;
+}
+
+static keel_status act_group_barrier(keel_group *group)
+{
+    return is_of_all(group) ? replica_passes(CALL_group_barrier, NULL, 0, take_nothing, NULL)
+                            : below->group_barrier(group);
+}
+
+static keel_status act_group_sync(keel_group *group)
+{
+    return is_of_all(group) ? replica_passes(CALL_group_sync, NULL, 0, take_nothing, NULL) : below->group_sync(group);
+}
+
+struct of_one {
+    uint8_t *data;
+    size_t len;
+    int root;
+};
+
+static void take_of_one(void *user, int origin, size_t at, const void *bytes, size_t len)
+{
+    const struct of_one *o = user;
+    if (origin == o->root && origin != replica.rank && at < o->len && len <= o->len - at)
+        memcpy(o->data + at, bytes, len);
+}
+
+static keel_status act_group_bcast(keel_group *group, int root, void *data, size_t len)
+{
+    struct of_one o = {data, len, root};
+    if (!is_of_all(group) || root < 0 || root >= replica.size || (len && !data))
+        return below->group_bcast(group, root, data, len);
+    return replica_passes(CALL_group_bcast, data, root == replica.rank ? len : 0, take_of_one, &o);
+}
+
+static void take_each(void *user, int origin, size_t at, const void *bytes, size_t len)
+{
+    const struct of_one *o = user;
+    if (at < o->len && len <= o->len - at)
+        memcpy(o->data + (size_t)origin * o->len + at, bytes, len);
+}
+
+static keel_status act_group_allgather(keel_group *group, const void *in, void *out, size_t len)
+{
+    struct of_one o = {out, len, -1};
+    if (!is_of_all(group) || (len && (!in || !out)))
+        return below->group_allgather(group, in, out, len);
+    return replica_passes(CALL_group_allgather, in, len, take_each, &o);
+}
+
+/* Rank by rank, so that it is the same in each set. first, end: of which ranks. */
+struct reduction {
+    struct element element;
+    uint8_t *sum, *scratch; /* [len] each */
+    size_t len, size;
+    int first, end;
+};
+
+static void take_term(void *user, int origin, size_t at, const void *bytes, size_t len)
+{
+    const struct reduction *r = user;
+    if (origin < r->first || origin >= r->end || at >= r->len || len > r->len - at)
+        return;
+    if (origin == r->first)
+        memcpy(r->sum + at, bytes, len);
+    else
+        element_combine(&r->element, r->sum + at, r->sum + at, bytes, len / r->size, r->scratch);
+}
+
+/* NULL: nobody wants it here. */
+static keel_status reduce(enum replica_call call, const void *in, void *out, size_t n, const keel_combine *how, int end)
+{
+    struct engine_call c = {.len = 0};
+    (void)public_coll_combine(&c, how, n);
+    struct reduction r = {.element = c.element, .len = c.len, .size = c.len / n, .end = end};
+    r.sum = malloc(2 * c.len);
+    if (!r.sum)
+        replica_stop("no memory for a reduction");
+    r.scratch = r.sum + c.len;
+    keel_status status = replica_passes(call, in, c.len, take_term, &r);
+    if (status == KEEL_OK && out && end > 0)
+        memcpy(out, r.sum, c.len);
+    free(r.sum);
+    return status;
+}
+
+/* Elements that do not lie in two pieces; else the library's own way, of a set that is whole. */
+static bool can_reduce(const keel_group *group, const void *in, const void *out, size_t n, const keel_combine *how)
+{
+    struct engine_call c = {.len = 0};
+    return is_of_all(group) && in && out && n && public_coll_combine(&c, how, n) && 16 % (c.len / n) == 0;
+}
+
+static keel_status act_group_allreduce(keel_group *group, const void *in, void *out, size_t n, const keel_combine *how)
+{
+    return can_reduce(group, in, out, n, how) ? reduce(CALL_group_allreduce, in, out, n, how, replica.size)
+                                              : below->group_allreduce(group, in, out, n, how);
+}
+
+static keel_status act_group_reduce(keel_group *group, int root, const void *in, void *out, size_t n,
+                                    const keel_combine *how)
+{
+    bool mine = root == replica.rank;
+    if (root < 0 || root >= replica.size || !can_reduce(group, in, mine ? out : in, n, how))
+        return below->group_reduce(group, root, in, out, n, how);
+    return reduce(CALL_group_reduce, in, mine ? out : NULL, n, how, replica.size);
+}
+
+static keel_status act_group_exscan(keel_group *group, const void *in, void *out, size_t n, const keel_combine *how)
+{
+    const void *to = replica.rank ? out : in; /* rank 0 gets nothing */
+    return can_reduce(group, in, to, n, how) ? reduce(CALL_group_exscan, in, out, n, how, replica.rank)
+                                             : below->group_exscan(group, in, out, n, how);
+}
+
+static keel_status act_group_scan(keel_group *group, const void *in, void *out, size_t n, const keel_combine *how)
+{
+    return can_reduce(group, in, out, n, how) ? reduce(CALL_group_scan, in, out, n, how, replica.rank + 1)
+                                              : below->group_scan(group, in, out, n, how);
+}
+
+/* ---- what is the own set's alone: its partners are of no use to it from then on ---- */
+
+#define BINDS(name, parameters, arguments)                                                                             \
+    static keel_status binds_##name parameters                                                                         \
+    {                                                                                                                  \
+        replica_binds();                                                                                               \
+        return below->name arguments;                                                                                  \
+    }
+BINDS(group_create, (const int *ranks, int n, uint64_t tag, keel_group **group), (ranks, n, tag, group))
+BINDS(group_split, (keel_group * parent, int colour, int key, keel_group **group), (parent, colour, key, group))
+BINDS(group_agree, (keel_group * group, keel_group_op op, uint64_t value, uint64_t *result), (group, op, value, result))
+BINDS(group_barrier_begin, (keel_group * group, keel_request **request), (group, request))
+BINDS(message_send, (int rank, uint32_t tag, const void *data, size_t len), (rank, tag, data, len))
+BINDS(message_receive, (int rank, uint32_t tag, void *data, size_t max, size_t *len, int *from),
+      (rank, tag, data, max, len, from))
+
+static void *binds_address(keel_segment *segment, int native)
+{
+    if (native != replica_native_of(replica.rank))
+        replica_binds();
+    return below->address(segment, native);
+}
+
+const struct api_calls *replica_acting_calls(const struct api_calls *library)
+{
+    static struct api_calls calls;
+    below = library;
+    calls = *library;
+#define ACTS(name) calls.name = act_##name
+    ACTS(put);
+    ACTS(put_nb);
+    ACTS(put_vector);
+    ACTS(put_vector_nb);
+    ACTS(put_strided);
+    ACTS(put_strided_nb);
+    ACTS(get);
+    ACTS(get_nb);
+    ACTS(get_vector);
+    ACTS(get_vector_nb);
+    ACTS(get_strided);
+    ACTS(get_strided_nb);
+    ACTS(signal);
+    ACTS(wait_until);
+    ACTS(group_barrier);
+    ACTS(group_sync);
+    ACTS(group_bcast);
+    ACTS(group_allgather);
+    ACTS(group_allreduce);
+    ACTS(group_reduce);
+    ACTS(group_exscan);
+    ACTS(group_scan);
+#undef ACTS
+#define BOUND(name) calls.name = binds_##name
+    BOUND(group_create);
+    BOUND(group_split);
+    BOUND(group_agree);
+    BOUND(group_barrier_begin);
+    BOUND(message_send);
+    BOUND(message_receive);
+    BOUND(address);
+#undef BOUND
+    calls.get_strong = act_get;
+    calls.get_strong_nb = act_get_nb;
+    return &calls;
+}

@@ -1,0 +1,300 @@
+/* Who acts for more sets than its own (runtime/client/replica/acting.c): what it writes where, in which order, and
+ * where it reads. The library, the other replicas and the views are the test. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/client/client.h"
+#include "runtime/client/op/rma.h"
+#include "runtime/client/op/signal.h"
+#include "runtime/client/replica/replica.h"
+
+enum { RANKS = 3, SETS = 2, SEGMENT = 4, HERE = 1 };
+
+struct replica_self replica = {.lock = PTHREAD_MUTEX_INITIALIZER};
+static struct client client;
+static struct page *page;
+static char said[4096]; /* what goes, in order: set, rank, what */
+static unsigned acts;
+static int bound;
+static uint64_t names;
+static uint64_t memory[1 << 17]; /* of the room, this rank's part */
+static struct keel_segment *const OWN = (void *)16, *const ROOM = (void *)32, *const OTHER = (void *)48;
+
+static void note(int native, const char *what)
+{
+    struct replica r = replica_of(&client.replicas, native);
+    snprintf(said + strlen(said), sizeof said - strlen(said), "%d.%d %s; ", r.set, r.rank, what);
+}
+
+static void expect_said(const char *text)
+{
+    assert_string_equal(said, text);
+    said[0] = '\0';
+}
+
+/* ---- the library ---- */
+
+static keel_status put(keel_segment *s, int native, size_t offset, const void *src, size_t len)
+{
+    char what[40];
+    uint64_t first = 0;
+    memcpy(&first, src, len < 8 ? len : 8);
+    snprintf(what, sizeof what, s == ROOM || offset > 1000 ? "learns %llu" : "put %llu", (unsigned long long)first);
+    note(native, what);
+    return KEEL_OK;
+}
+
+static keel_status get(keel_segment *s, int native, size_t offset, void *dst, size_t len)
+{
+    (void)s, (void)offset;
+    memset(dst, 0, len);
+    note(native, "get");
+    return KEEL_OK;
+}
+
+static keel_status alloc(keel_group *g, const size_t *bytes, keel_redundancy r, keel_segment **out)
+{
+    (void)g, (void)r;
+    assert_true(bytes[0] <= sizeof memory);
+    *out = ROOM;
+    return KEEL_OK;
+}
+
+static void *address(keel_segment *s, int native)
+{
+    assert_ptr_equal(s, ROOM);
+    assert_int_equal(native, replica_native_of(replica.rank));
+    return memory;
+}
+
+static keel_status wait_until(keel_segment *s, size_t word, keel_compare how, int64_t value, int from, int64_t *got)
+{
+    (void)s, (void)word, (void)how, (void)value, (void)got;
+    assert_int_equal(from, replica_native_of(replica.rank)); /* nobody's death ends it */
+    return KEEL_OK;
+}
+
+static const struct api_calls library = {
+    .put = put, .get = get, .segment_alloc_group = alloc, .address = address, .wait_until = wait_until};
+
+keel_status rma_add_named(struct client *c, keel_segment *s, int native, size_t offset, int64_t add, uint64_t name)
+{
+    char what[40];
+    (void)c, (void)s, (void)offset;
+    snprintf(what, sizeof what, "add %lld as %llu", (long long)add, (unsigned long long)name);
+    note(native, what);
+    return KEEL_OK;
+}
+
+uint64_t rma_draw_name(struct client *c)
+{
+    (void)c;
+    return ++names;
+}
+
+void signal_tell(struct client *c, int native)
+{
+    (void)c, (void)native;
+}
+
+/* ---- the rest of the wrapper ---- */
+
+const struct api_calls *replica_acting_calls(const struct api_calls *calls)
+{
+    return calls;
+}
+
+keel_segment *replica_elsewhere(uint64_t number, int set, int target)
+{
+    assert_true(set != replica.set && (number == SEGMENT || number == 0) && target < RANKS);
+    return OTHER;
+}
+
+keel_segment *replica_segment(uint64_t number)
+{
+    assert_int_equal(number, SEGMENT);
+    return OWN;
+}
+
+keel_status replica_describes(const keel_segment *segment, uint64_t number)
+{
+    assert_true(segment == ROOM && number == 0);
+    return KEEL_OK;
+}
+
+unsigned replica_acts(void)
+{
+    return acts;
+}
+
+void replica_partner_died(int set)
+{
+    unsigned more = 1U << set & ~acts;
+    acts |= more;
+    if (more)
+        replica_take_over(more);
+}
+
+keel_status replica_after(keel_status status)
+{
+    return status;
+}
+
+void replica_used(enum partner_use use, int rank, size_t bytes)
+{
+    (void)rank, (void)bytes;
+    assert_int_equal(use, PARTNER_PASS);
+}
+
+keel_status replica_meet(enum replica_call call)
+{
+    (void)call;
+    fail_msg("one piece is enough");
+    return KEEL_ERR_STATE;
+}
+
+_Noreturn void replica_stop(const char *text)
+{
+    fail_msg("%s", text);
+    abort();
+}
+
+/* ---- the test ---- */
+
+static bool tell(void *user, const struct control *r)
+{
+    (void)user;
+    assert_true(r->type == CONTROL_NEEDS && r->a == NEEDS_SETS);
+    bound++;
+    return true;
+}
+
+static void sleeps(void *user, int ms)
+{
+    (void)user, (void)ms;
+    atomic_fetch_add(&page->epoch, 1); /* the view comes meanwhile */
+}
+
+static void dies(int rank, int set, uint64_t epoch)
+{
+    atomic_store(&page_rank(page, replica_native(&client.replicas, rank, set))->died, epoch);
+    atomic_store(&page->epoch, epoch);
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    static bool is_begun;
+    if (!is_begun) { /* one rank, one life */
+        page = calloc(1, page_bytes(RANKS * SETS, RANKS * SETS, RANKS * SETS));
+        page->nodes = page->members = page->ranks = RANKS * SETS;
+        assert_true(replica_map_init(&client.replicas, RANKS, SETS));
+        client.page = page;
+        client.env = (struct client_env){.tell = tell, .sleep = sleeps};
+        replica.client = &client;
+        replica.below = &library;
+        replica.rank = HERE;
+        replica.set = 0;
+        replica.size = RANKS;
+        replica.sets = SETS;
+        replica.partners = true;
+        acts = 1;
+        assert_int_equal(replica_acting_begin(), KEEL_OK);
+    }
+    is_begun = true;
+    said[0] = '\0';
+    return 0;
+}
+
+static void puts_word(int rank, uint64_t value)
+{
+    assert_int_equal(replica_puts(SEGMENT, rank, 0, &value, sizeof value), KEEL_OK);
+}
+
+static void test_acting_writes_and_reads_in_the_own_set_while_all_live(void **state)
+{
+    (void)state;
+    uint64_t got;
+    puts_word(2, 5);
+    assert_int_equal(replica_signals(SEGMENT, 2, 8, 1), KEEL_OK);
+    assert_int_equal(replica_reads(SEGMENT, 2, 0, &got, sizeof got), KEEL_OK);
+    expect_said("0.2 put 5; 0.2 add 1 as 1; 0.2 get; ");
+    replica_forget_kept();
+}
+
+/* A death of somebody else: nothing goes there any more, who is told of something is told of it, once, and it is read
+ * in the other set. */
+static void test_acting_target_that_died_is_left_out_and_those_who_are_told_know_it(void **state)
+{
+    (void)state;
+    uint64_t got;
+    puts_word(0, 6); /* kept */
+    expect_said("0.0 put 6; ");
+    dies(2, 0, 7);
+    puts_word(2, 7);
+    expect_said("");
+    assert_int_equal(replica_signals(SEGMENT, 0, 8, 3), KEEL_OK);
+    assert_int_equal(replica_signals(SEGMENT, 0, 8, 4), KEEL_OK);
+    expect_said("0.0 learns 7; 0.0 add 3 as 2; 0.0 add 4 as 3; ");
+    assert_int_equal(replica_reads(SEGMENT, 2, 0, &got, sizeof got), KEEL_OK);
+    expect_said("1.2 get; ");
+}
+
+/* The partner dies: what was put since the last meeting goes to its set first, then what has names, under these; also
+ * to who is dead in the own set. From then on each write goes to both. */
+static void test_acting_takes_over_what_is_kept_and_goes_on_in_both(void **state)
+{
+    (void)state;
+    dies(HERE, 1, 9);
+    replica_look_for_deaths();
+    expect_said("1.0 put 6; 1.2 put 7; 1.0 learns 9; 1.0 add 3 as 2; 1.0 add 4 as 3; ");
+    assert_int_equal(acts, 3);
+    replica_look_for_deaths();
+    expect_said("");
+    replica_forget_kept();
+    puts_word(0, 8);
+    puts_word(2, 9);
+    assert_int_equal(replica_signals(SEGMENT, 2, 8, 1), KEEL_OK);
+    expect_said("0.0 put 8; 1.0 put 8; 1.2 put 9; 1.2 learns 9; 1.2 add 1 as 4; ");
+}
+
+/* Somebody who knew of a later death has told it something. */
+static void test_acting_who_waited_goes_on_when_its_view_is_as_late(void **state)
+{
+    (void)state;
+    struct passing p = {HERE, RANKS, 0};
+    size_t block = (1 << 20) / 2 / RANKS;
+    p.room = block > 32776 ? 32776 : block / 16 * 16 + 8;
+    memory[passing_bytes(&p) / 8 + 0] = 12; /* rank 0 says */
+    assert_int_equal(atomic_load(&page->epoch), 9);
+    assert_int_equal(replica_waits(OWN, 0, KEEL_GE, 1, NULL), KEEL_OK);
+    assert_int_equal(atomic_load(&page->epoch), 12);
+}
+
+static void test_acting_says_once_that_its_set_needs_all_members(void **state)
+{
+    (void)state;
+    replica_binds();
+    replica_binds();
+    assert_int_equal(bound, 1);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup(name, begin)
+    const struct CMUnitTest tests[] = {
+        TEST(test_acting_writes_and_reads_in_the_own_set_while_all_live),
+        TEST(test_acting_target_that_died_is_left_out_and_those_who_are_told_know_it),
+        TEST(test_acting_takes_over_what_is_kept_and_goes_on_in_both),
+        TEST(test_acting_who_waited_goes_on_when_its_view_is_as_late),
+        TEST(test_acting_says_once_that_its_set_needs_all_members),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
