@@ -4,8 +4,8 @@
  * set, the lowest in which the rank lives, are shown as they come. What another set has written further than that is
  * kept: when the leading set is retired, or has lost the rank where it goes on without, the next one leads, and its
  * bytes are shown from the place on where the others had come to, whether they have been here already or not. What a
- * set writes at a place where another one has been is compared
- * with that, and the first byte that differs is told, once for each stream of a rank.
+ * set writes at a place where another one has been is compared with that, and the first byte that differs is told, once
+ * for each stream of a rank.
  *
  * At most REPLICA_KEPT_MAX bytes are kept. Of what is beyond that nothing is compared, and if it should have been
  * shown, how much of it is lost is told. */
