@@ -45,8 +45,8 @@ void replica_binds(void)
     static bool told;
     const struct control needs = {.type = CONTROL_NEEDS, .a = NEEDS_SETS};
     const struct client_env *env = &replica.client->env;
-    if (replica.partners && !told)
-        told = env->tell(env->user, &needs);
+    while (replica.partners && !told && !(told = env->tell(env->user, &needs)))
+        env->sleep(env->user, NAP_MS); /* what follows may wait for a set that is to be retired */
 }
 
 /* ---- who lives ---- */

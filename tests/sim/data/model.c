@@ -22,8 +22,6 @@ bool model_init(struct world *w)
     m->view_made = view_init(&m->view, s->policy, s->nodes, s->spares, s->joiners, s->ranks, s->rank_node, &copies);
     m->view_made = m->view_made && slides_init(w);
     view_replicate(&m->view, w->replicas ? &w->replicas->map : NULL);
-    if (w->setup.on_death == DEATH_PARTNER)
-        view_take_partners(&m->view);
     heap_enter(outer);
     m->whole = s->whole;
     if (s->fail_at && s->fail_node >= 0)
