@@ -324,8 +324,11 @@ keel_status replica_acting_begin(void)
     us.told = calloc(n * (size_t)replica.sets, sizeof *us.told);
     size_t *bytes = calloc(n, sizeof *bytes);
     unsigned *lives = calloc(n, sizeof *lives);
-    if (!us.told || !bytes || !lives)
+    if (!us.told || !bytes || !lives) {
+        free(bytes);
+        free(lives);
         return KEEL_ERR_NOMEM;
+    }
     for (size_t r = 0; r < n; r++) {
         bytes[r] = passing_bytes(&us.passing) + n * WORD;
         lives[r] = (1U << replica.sets) - 1;
