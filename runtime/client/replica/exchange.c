@@ -84,20 +84,23 @@ static bool went(int set, keel_status met, keel_status *status)
     return met == KEEL_OK;
 }
 
+static struct life of_set(int set)
+{
+    return life_of(replica_native(&replica.client->replicas, replica.rank, set), replica.life[set]);
+}
+
 bool replica_send(int set, uint32_t tag, const void *data, size_t len, keel_status *status)
 {
-    int to = replica_native(&replica.client->replicas, replica.rank, set);
     keel_status met;
-    while ((met = mail_send_replica(replica.client, to, tag, data, len)) == KEEL_ERR_NOMEM)
+    while ((met = mail_send_replica(replica.client, of_set(set), tag, data, len)) == KEEL_ERR_NOMEM)
         replica.client->env.sleep(replica.client->env.user, 1);
     return went(set, met, status);
 }
 
 bool replica_hear(int set, uint32_t tag, void *data, size_t len, keel_status *status)
 {
-    int from = replica_native(&replica.client->replicas, replica.rank, set);
     keel_status met;
-    while ((met = mail_receive_replica(replica.client, from, tag, tag, data, len, NULL)) == KEEL_ERR_NOMEM)
+    while ((met = mail_receive_replica(replica.client, of_set(set), tag, tag, data, len, NULL)) == KEEL_ERR_NOMEM)
         replica.client->env.sleep(replica.client->env.user, 1);
     return went(set, met, status);
 }
@@ -105,9 +108,9 @@ bool replica_hear(int set, uint32_t tag, void *data, size_t len, keel_status *st
 /* Whatever it sends before its next exchange. */
 static bool hear_before_sum(int set, uint32_t tag, void *data, size_t len, keel_status *status)
 {
-    int from = replica_native(&replica.client->replicas, replica.rank, set);
     keel_status met;
-    while ((met = mail_receive_replica(replica.client, from, tag, REPLICA_SUM, data, len, NULL)) == KEEL_ERR_NOMEM)
+    while ((met = mail_receive_replica(replica.client, of_set(set), tag, REPLICA_SUM, data, len, NULL)) ==
+           KEEL_ERR_NOMEM)
         replica.client->env.sleep(replica.client->env.user, 1);
     return met != KEEL_IN_PROGRESS && went(set, met, status);
 }
@@ -317,9 +320,9 @@ static keel_status meet_now(enum replica_call call, struct replica_last *last)
 }
 
 /* Of the next exchange. */
-static bool has_come(int native, enum replica_tag tag)
+static bool has_come(int set, enum replica_tag tag)
 {
-    return mail_has_replica(replica.client, native, tag, replica.exchanges + 1);
+    return mail_has_replica(replica.client, of_set(set), tag, replica.exchanges + 1);
 }
 
 /* A call lasts, and this replica may be the only one that makes it, or wait for what only others have made. Those that
@@ -337,10 +340,9 @@ void replica_lasts(void)
     const struct sum_said mine = {replica.exchanges + 1, replica.ops.now, SUM_OF_WHO_WAITS, 0, 0};
     bool differs = false, equal;
     for (int s = 0; s < replica.sets; s++) {
-        int native = replica_native(&replica.client->replicas, replica.rank, s);
-        if (s == replica.set || replica.gone[s] || !has_come(native, REPLICA_SUM))
+        if (s == replica.set || replica.gone[s] || !has_come(s, REPLICA_SUM))
             continue;
-        differs = differs || has_come(native, REPLICA_DETAIL) || has_come(native, REPLICA_THERE);
+        differs = differs || has_come(s, REPLICA_DETAIL) || has_come(s, REPLICA_THERE);
         if (told[s].count != mine.sum.count && replica_send(s, REPLICA_SUM, &mine, sizeof mine, &status))
             told[s] = mine.sum;
     }

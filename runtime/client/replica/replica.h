@@ -56,14 +56,15 @@ struct replica_self {
     int rank, size, set, sets;
     enum replica_check check;
     enum replica_mismatch on_mismatch;
-    enum replica_share copies; /* of a segment in this set: one, or all that the program asks for */
-    bool partners;             /* one may do the part of another that has died */
-    keel_group *group;         /* of the set */
-    keel_group *on_node;       /* its ranks on this one's node */
-    int nodes, *node;          /* of the set; [ranks] on which of them each is */
-    int *native_node;          /* [nodes] */
-    bool gone[REPLICAS_MAX];   /* that replica of this rank has ended, or this one's set goes on without it */
-    pthread_mutex_t lock;      /* of what follows */
+    enum replica_share copies;   /* of a segment in this set: one, or all that the program asks for */
+    bool partners;               /* one may do the part of another that has died */
+    keel_group *group;           /* of the set */
+    keel_group *on_node;         /* its ranks on this one's node */
+    int nodes, *node;            /* of the set; [ranks] on which of them each is */
+    int *native_node;            /* [nodes] */
+    bool gone[REPLICAS_MAX];     /* that replica of this rank has ended, or this one's set goes on without it */
+    uint32_t life[REPLICAS_MAX]; /* the incarnation of which it is; one that comes after it is another replica */
+    pthread_mutex_t lock;        /* of what follows */
     struct check ops;
     struct check_entry ring[REPLICA_RING];
     uint64_t exchanges;

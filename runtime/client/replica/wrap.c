@@ -236,6 +236,18 @@ static void speaks_as(int rank)
     log_without_time();
 }
 
+/* A set that is coming compares with nobody until it joins, nor does anybody with it (docs/adr/0198). */
+static void find_replicas(const struct client *c)
+{
+    bool is_guest = c->incarnation && atomic_load_explicit(&c->page->set[replica.set], memory_order_acquire);
+    for (int s = 0; s < replica.sets; s++) {
+        const struct page_rank *k = page_rank(c->page, replica_native(&c->replicas, replica.rank, s));
+        uint32_t is = atomic_load_explicit(&c->page->set[s], memory_order_acquire);
+        replica.life[s] = (uint32_t)atomic_load_explicit(&k->where, memory_order_acquire);
+        replica.gone[s] = s != replica.set && (is_guest || (is && is != PAGE_SET_OVER));
+    }
+}
+
 keel_status replica_begin(struct client *c)
 {
     if (!replica_map_is_used(&c->replicas))
@@ -248,6 +260,7 @@ keel_status replica_begin(struct client *c)
     replica.set = me.set;
     replica.size = c->replicas.ranks;
     replica.sets = c->replicas.replicas;
+    find_replicas(c);
     replica.check = (enum replica_check)c->page->check;
     replica.on_mismatch = (enum replica_mismatch)c->page->on_mismatch;
     replica.copies = (enum replica_share)c->page->set_copies;

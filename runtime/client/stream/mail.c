@@ -131,17 +131,24 @@ static void receiver(const struct client *c, const void *arg, struct wait_said *
     out->rank = s->rank;
 }
 
-static keel_status send_locked(struct client *c, enum parcel_kind kind, int rank, uint32_t tag, const void *data,
-                               size_t len)
+/* As struct known_life has it. */
+static uint64_t word_of(struct life life)
 {
-    struct sending s = {c, rank, c->coll.life[rank].life, weight(len)};
+    return (uint64_t)life.incarnation + 1;
+}
+
+/* life: of whom, 0: of who has the rank now. */
+static keel_status send_locked(struct client *c, enum parcel_kind kind, int rank, uint64_t life, uint32_t tag,
+                               const void *data, size_t len)
+{
+    struct sending s = {c, rank, life ? life : c->coll.life[rank].life, weight(len)};
     if (rank == c->rank) {
         if (!mail_room(c, len + sizeof tag))
             return KEEL_ERR_NOMEM;
         keep(c, rank, kind, tag, data, len);
         return c->coll.broken;
     }
-    if (!s.life)
+    if (!s.life || s.life != c->coll.life[rank].life)
         return KEEL_ERR_RANK_DEAD;
     struct wait wait = {.call = WAIT_SEND, .whom = receiver, .arg = &s};
     if (!client_wait(c, may_send, &s, &wait))
@@ -162,7 +169,8 @@ static keel_status send_locked(struct client *c, enum parcel_kind kind, int rank
     return c->coll.broken;
 }
 
-static keel_status send(struct client *c, enum parcel_kind kind, int rank, uint32_t tag, const void *data, size_t len)
+static keel_status send(struct client *c, enum parcel_kind kind, int rank, uint64_t life, uint32_t tag,
+                        const void *data, size_t len)
 {
     if (!c->ready)
         return KEEL_ERR_STATE;
@@ -171,19 +179,19 @@ static keel_status send(struct client *c, enum parcel_kind kind, int rank, uint3
     client_lock(c);
     coll_see_views(c, c->env.now(c->env.user));
     FAULT_POINT("mail.sending");
-    keel_status status = c->fatal != KEEL_OK ? c->fatal : send_locked(c, kind, rank, tag, data, len);
+    keel_status status = c->fatal != KEEL_OK ? c->fatal : send_locked(c, kind, rank, life, tag, data, len);
     pthread_mutex_unlock(&c->lock);
     return status;
 }
 
 keel_status mail_send(struct client *c, int rank, uint32_t tag, const void *data, size_t len)
 {
-    return send(c, PARCEL_MAIL, rank, tag, data, len);
+    return send(c, PARCEL_MAIL, rank, 0, tag, data, len);
 }
 
-keel_status mail_send_replica(struct client *c, int rank, uint32_t tag, const void *data, size_t len)
+keel_status mail_send_replica(struct client *c, struct life to, uint32_t tag, const void *data, size_t len)
 {
-    return send(c, PARCEL_REPLICA, rank, tag, data, len);
+    return send(c, PARCEL_REPLICA, to.rank, word_of(to), tag, data, len);
 }
 
 /* ---- leaving ---- */
@@ -231,6 +239,7 @@ struct wanted {
     struct client *c;
     enum parcel_kind kind;
     int rank;
+    uint64_t life;        /* of whom, 0: of any that the rank has had */
     uint32_t tag, unless; /* not behind one of that tag, if it is another one */
     uint64_t least;       /* how it begins; 0: in any way */
     struct letter_in **at;
@@ -246,9 +255,12 @@ static void sender(const struct client *c, const void *arg, struct wait_said *ou
 }
 
 /* Nobody is left who could send. */
-static bool nobody(const struct client *c, int rank)
+static bool nobody(const struct client *c, const struct wanted *w)
 {
-    return rank >= 0 ? rank != c->rank && !c->coll.life[rank].life : coll_is_alone(c);
+    if (w->rank < 0)
+        return coll_is_alone(c);
+    uint64_t now = c->coll.life[w->rank].life;
+    return w->rank != c->rank && (!now || (w->life && now != w->life));
 }
 
 static bool begins_with(const struct letter_in *m, uint64_t least)
@@ -264,7 +276,8 @@ static bool is_there(void *arg)
     struct client *c = w->c;
     w->behind = false;
     for (w->at = &c->mail.head; *w->at && !w->behind; w->at = &(*w->at)->next) {
-        bool its = (*w->at)->kind == w->kind && (w->rank < 0 || (*w->at)->from == w->rank);
+        bool its = (*w->at)->kind == w->kind && (w->rank < 0 || (*w->at)->from == w->rank) &&
+                   (!w->life || (*w->at)->life == w->life);
         if (its && (*w->at)->tag == w->tag && begins_with(*w->at, w->least))
             return true;
         w->behind = its && (*w->at)->tag == w->unless && w->unless != w->tag;
@@ -272,7 +285,7 @@ static bool is_there(void *arg)
     w->at = NULL;
     if (w->behind)
         return true;
-    w->hopeless = nobody(c, w->rank);
+    w->hopeless = nobody(c, w);
     return w->hopeless || c->mail.starved || c->coll.broken != KEEL_OK;
 }
 
@@ -356,17 +369,19 @@ keel_status mail_receive(struct client *c, int rank, uint32_t tag, void *data, s
     return receive(any_with(c, PARCEL_MAIL, rank, tag), data, max, len, from, true);
 }
 
-keel_status mail_receive_replica(struct client *c, int rank, uint32_t tag, uint32_t unless, void *data, size_t max,
-                                 size_t *len)
+keel_status mail_receive_replica(struct client *c, struct life from, uint32_t tag, uint32_t unless, void *data,
+                                 size_t max, size_t *len)
 {
-    struct wanted w = any_with(c, PARCEL_REPLICA, rank, tag);
+    struct wanted w = any_with(c, PARCEL_REPLICA, from.rank, tag);
+    w.life = word_of(from);
     w.unless = unless;
     return receive(w, data, max, len, NULL, true);
 }
 
-bool mail_has_replica(struct client *c, int rank, uint32_t tag, uint64_t least)
+bool mail_has_replica(struct client *c, struct life from, uint32_t tag, uint64_t least)
 {
-    struct wanted w = any_with(c, PARCEL_REPLICA, rank, tag);
+    struct wanted w = any_with(c, PARCEL_REPLICA, from.rank, tag);
+    w.life = word_of(from);
     w.least = least;
     return receive(w, NULL, 0, NULL, NULL, false) == KEEL_OK;
 }

@@ -9,6 +9,8 @@
 
 #include <keel/status.h>
 
+#include "runtime/base/life.h"
+
 struct client;
 
 /* The bytes sent to a rank, and of them received as far as it has said; received from it, and told. */
@@ -41,11 +43,12 @@ bool mail_all_taken_over(void *client);
 keel_status mail_send(struct client *c, int rank, uint32_t tag, const void *data, size_t len);
 keel_status mail_receive(struct client *c, int rank, uint32_t tag, void *data, size_t max, size_t *len, int *from);
 keel_status mail_test(struct client *c, int rank, uint32_t tag, size_t *len, int *from);
-/* The same two between replicas of a rank: no message of a user is taken for one, and none for a user's.
+/* The same two between replicas of a rank: no message of a user is taken for one, and none for a user's. They are of
+ * that life: where another process has the rank by now it is dead (KEEL_ERR_RANK_DEAD), but what it had sent is there.
  * KEEL_IN_PROGRESS: one with the tag `unless`, another one than tag, has come first. */
-keel_status mail_send_replica(struct client *c, int rank, uint32_t tag, const void *data, size_t len);
-keel_status mail_receive_replica(struct client *c, int rank, uint32_t tag, uint32_t unless, void *data, size_t max,
-                                 size_t *len);
+keel_status mail_send_replica(struct client *c, struct life to, uint32_t tag, const void *data, size_t len);
+keel_status mail_receive_replica(struct client *c, struct life from, uint32_t tag, uint32_t unless, void *data,
+                                 size_t max, size_t *len);
 /* Has one come with that tag, whose first 64 bits are at least that number? */
-bool mail_has_replica(struct client *c, int rank, uint32_t tag, uint64_t least);
+bool mail_has_replica(struct client *c, struct life from, uint32_t tag, uint64_t least);
 #endif
