@@ -240,8 +240,8 @@ unsigned view_sets_retired(const struct view *v);
 /* Has it begun anew, and is not whole yet? Its attempts so far, with this one. */
 bool view_set_is_coming(const struct view *v, int set);
 uint32_t view_set_attempt(const struct view *v, int set);
-/* Do all its parts lie where its ranks began? A set that is coming joins only then, and they do so until it loses a rank:
- * the agents there say in which order they execute (agent/ordering.h). */
+/* Do all its parts lie where its ranks began? A set that is coming joins only then, and they do so until it loses a
+ * rank: the agents there say in which order they execute (agent/ordering.h). */
 bool view_set_is_at_home(const struct view *v, int set);
 /* Ids for nodes: all that may ever be. */
 static inline int view_ids(const struct view *v)
