@@ -386,7 +386,7 @@ def test_a_new_one_that_comes_before_keelrun_has_heard_of_it_comes_again():
     comes, and a view of it."""
     with Job(["-n", "2", "--nodes", "2", "--room", "1", "--on-failure", "substitute", MOVED, "600", "barriers"],
              env={"KEEL_FAULT": "add.ready:1:stop"}) as job:
-        wait_for(lambda: len(job.events("rank_start")) == 2, "all ranks to begin")
+        job.wait_for_ranks(2)
         adding = start_adding(job)
         agents = {e["node"]: e["pid"] for e in job.events("start")}
         by = wait_for(lambda: [pid for pid in agents.values() if state_of(pid) == "T"], "an agent to add it")[0]
@@ -410,7 +410,7 @@ def test_the_agent_that_adds_dies_before_keelrun_has_heard_where_the_new_one_is(
     """Who comes back later is told where the new one is, which says it itself."""
     with Job(["-n", "3", "--nodes", "3", "--spares", "1", "--room", "2", "--on-failure", "substitute", "--silence",
               "1s", "--stopped", "1", MOVED, "900", "barriers"], env={"KEEL_FAULT": "add.ready:1:stop"}) as job:
-        wait_for(lambda: len(job.events("rank_start")) == 3, "all ranks to begin")
+        job.wait_for_ranks(3)
         wait_for(lambda: len(job.events("start")) == 4, "all agents to begin")
         agents = {e["pid"]: e["node"] for e in job.events("start")}
         adding = start_adding(job)
@@ -440,7 +440,7 @@ def test_the_agent_that_adds_is_dead_before_the_new_one_is_born():
     with Job(["-n", "3", "--nodes", "3", "--spares", "1", "--room", "3", "--on-failure", "substitute", "--silence",
               "1s", "--stopped", "1", MOVED, "900", "barriers"],
              env={"KEEL_FAULT": "add.started:1:stop,added.told:1:stop"}) as job:
-        wait_for(lambda: len(job.events("rank_start")) == 3, "all ranks to begin")
+        job.wait_for_ranks(3)
         wait_for(lambda: len(job.events("start")) == 4, "all agents to begin")
         adding = start_adding(job)
         agents = {e["pid"]: e["node"] for e in job.events("start")}

@@ -91,7 +91,7 @@ def test_what_is_not_declared_is_counted():
 
 def test_without_figures_balance_chooses():
     with Job(GRID + [PLACED, "400", NOBODY, "0"]) as job:
-        wait_for(lambda: len([e for e in job.events("rank_start") if e["rank"] >= 0]) == 9, "all ranks to begin")
+        job.wait_for_ranks(9)
         kill_place(job, MIDDLE)
         wait_for(lambda: choices(job, 4), "a choice for slot 4")
         choice = choices(job, 4)[0]
@@ -188,12 +188,12 @@ def test_rebalance_names_the_slot_that_no_node_was_found_for():
 
 def test_rebalance_is_for_jobs_that_weigh():
     with Job(["-n", "2", "--grid", "3", "--spare-alloc", "1D(1,1)", "--substitution", "1D", PLACED, "200"]) as job:
-        wait_for(lambda: len([e for e in job.events("rank_start") if e["rank"] >= 0]) == 2, "all ranks to begin")
+        job.wait_for_ranks(2)
         done = subprocess.run([KEELCTL, "rebalance", job.id()], capture_output=True, text=True, timeout=90)
         assert done.returncode == 1 and "the job has no grid with --substitution auto" in done.stderr, done
         assert job.wait() == 0, job.stderr()
     with Job(GRID + [PLACED, "300", NOBODY, "0"]) as job:
-        wait_for(lambda: len([e for e in job.events("rank_start") if e["rank"] >= 0]) == 9, "all ranks to begin")
+        job.wait_for_ranks(9)
         done = subprocess.run([KEELCTL, "rebalance", job.id()], capture_output=True, text=True, timeout=90)
         assert done.returncode == 1 and "nobody knows yet what the program sends" in done.stderr, done
         assert job.wait() == 0, job.stderr()

@@ -71,7 +71,7 @@ def test_anything_dies_at_any_moment():
         expected(name)
         with Job([*options(replicas), *PROGRAMS[name]]) as job:
             job.id()
-            keeltest.wait_for(lambda: len(job.events("rank_start")) == RANKS * replicas, "all ranks")
+            job.wait_for_ranks(RANKS * replicas)
             time.sleep(rng.uniform(0, 0.6))
             kill(job, rank, node)
             retired += ends_right(job, name, (name, replicas, rank, node))
@@ -84,7 +84,7 @@ def test_two_of_three_sets_die():
     for first, second in ((0, 1), (1, 0), (2, 0), (0, 2)):
         with Job([*options(3), *PROGRAMS["stencil"]]) as job:
             job.id()
-            keeltest.wait_for(lambda: len(job.events("rank_start")) == RANKS * 3, "all ranks")
+            job.wait_for_ranks(RANKS * 3)
             for victim in (first, second):
                 time.sleep(rng.uniform(0, 0.3))
                 kill(job, None, victim * NODES + rng.randrange(NODES))

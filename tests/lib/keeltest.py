@@ -277,6 +277,10 @@ class Job:
         lines = [json.loads(line) for line in text[:text.rfind("\n") + 1].splitlines()]
         return [e for e in lines if name is None or e["event"] == name]
 
+    def wait_for_ranks(self, processes):
+        """Waits until so many processes that have a rank have been started; those of spares have none."""
+        wait_for(lambda: sum(e["rank"] >= 0 for e in self.events("rank_start")) >= processes, "all ranks to begin")
+
     def id(self):
         """Waits until the job runs."""
         if self.known_id:

@@ -50,7 +50,7 @@ def test_sets_do_what_one_does():
 def kill(name, replicas, moment):
     """One of the leading set's processes, so long after all have begun. Was it there?"""
     with job(name, replicas, long=True) as j:
-        keeltest.wait_for(lambda: len(j.events("rank_start")) == RANKS * replicas, "all processes to begin")
+        j.wait_for_ranks(RANKS * replicas)
         time.sleep(moment)
         pids = {e["rank"]: e["pid"] for e in j.events("rank_start")}
         struck = j.process.poll() is None

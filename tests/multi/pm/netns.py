@@ -145,7 +145,7 @@ def test_kill_of_keelrun_leaves_no_namespace_after_the_job():
 def test_kill_of_the_guardian_leaves_no_namespace():
     need_root()
     with Job(["-n", "2", "--nodes", "2", "--bed", "netns", "cat"]) as job:
-        wait_for(lambda: len(job.events("rank_start")) == 2, "the ranks")
+        job.wait_for_ranks(2)
         guardians = []
         for pid in keeltest.processes_with(job.tag):
             with open("/proc/%d/comm" % pid) as f:

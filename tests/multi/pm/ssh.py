@@ -124,7 +124,7 @@ def test_interrupt_leaves_nothing_on_any_host():
     with Hosts() as hosts:
         with hosts.job(["-n", "3"], ["sleep", "10000"]) as job:
             job.id()
-            wait_for(lambda: len(job.events("rank_start")) == 3, "the ranks")
+            job.wait_for_ranks(3)
             job.process.send_signal(signal.SIGINT)
             assert job.wait() == 130, job.stderr()
         hosts.expect_nothing_left()
@@ -134,7 +134,7 @@ def test_keelctl_works_on_the_host():
     with Hosts() as hosts:
         with hosts.job(["-n", "3"], ["sleep", "10000"]) as job:
             job.id()
-            wait_for(lambda: len(job.events("rank_start")) == 3, "the ranks")
+            job.wait_for_ranks(3)
             result = subprocess.run(["ip", "netns", "exec", hosts.names[1], KEELCTL, "stop", job.id()], capture_output=True, timeout=HANG_S)
             assert result.returncode == 0, result
             assert job.wait() == 143, job.stderr()
