@@ -27,6 +27,7 @@ static struct {
     struct kept kept;
     struct passing passing;
     keel_segment *room;
+    uint8_t *part;   /* this rank's of it */
     uint64_t looked; /* the epoch of the view that was looked at last */
     uint64_t deaths; /* the epoch of the last death; 0: nobody has died */
     unsigned *lives; /* [ranks] sets, as of then */
@@ -226,9 +227,8 @@ void replica_forget_kept(void)
 /* Until this process knows of all deaths that those knew of who have told it something. */
 static void learn_deaths(void)
 {
-    const uint8_t *part = BELOW->address(us.room, replica_native_of(replica.rank));
     for (int r = 0; r < replica.size; r++) {
-        const uint64_t *word = (const uint64_t *)(const void *)(part + told_at(r));
+        const uint64_t *word = (const uint64_t *)(const void *)(us.part + told_at(r));
         uint64_t epoch = __atomic_load_n(word, __ATOMIC_ACQUIRE);
         while (us.looked < epoch) {
             (void)replica_after(KEEL_OK);
@@ -253,8 +253,7 @@ keel_status replica_waits(keel_segment *segment, size_t word, keel_compare how, 
 
 static uint8_t *block_of(uint64_t number, int origin)
 {
-    uint8_t *part = BELOW->address(us.room, replica_native_of(replica.rank));
-    return part + passing_place(&us.passing, number, origin);
+    return us.part + passing_place(&us.passing, number, origin);
 }
 
 static keel_status pass_round(uint64_t number, int round)
@@ -335,6 +334,8 @@ keel_status replica_acting_begin(void)
     }
     keel_status status = BELOW->segment_alloc_group(replica.group, bytes, KEEL_REDUNDANCY_NONE, &us.room);
     free(bytes);
+    if (status == KEEL_OK && !(us.part = BELOW->address(us.room, replica_native_of(replica.rank))))
+        status = KEEL_ERR_NOMEM; /* or the agent is gone, which ends this process */
     if (status == KEEL_OK)
         status = replica_describes(us.room, 0);
     us.lives = lives;
