@@ -139,7 +139,7 @@ static void lock(keel_mutexes *m)
         OK(status);
         OK(keel_get(segment, 0, LOCKED_AT, &word, sizeof word));
         hear((uint64_t)word);
-        word = 3 * word + rank;
+        word = (int64_t)(3 * (uint64_t)word + (uint64_t)rank); /* wraps */
         OK(keel_put(segment, 0, LOCKED_AT, &word, sizeof word));
         OK(keel_mutex_unlock(m, 0, 1));
     }
