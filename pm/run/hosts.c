@@ -59,14 +59,6 @@ static bool valid_ipv6(struct piece p)
     return inet_pton(AF_INET6, text, &address) == 1;
 }
 
-static int find(const struct host_list *hosts, const char *name)
-{
-    int i = hosts->count - 1; /* repeats follow each other */
-    while (i >= 0 && strcmp(hosts->names[i], name) != 0)
-        i--;
-    return i;
-}
-
 static void *grown(void *array, int count, size_t each)
 {
     void *all = pm_alloc((size_t)count * each);
@@ -75,6 +67,28 @@ static void *grown(void *array, int count, size_t each)
         free(array);
     }
     return all;
+}
+
+static unsigned sum_of(const char *name)
+{
+    unsigned sum = 0;
+    for (; *name; name++)
+        sum = sum * 31 + (unsigned char)*name;
+    return sum;
+}
+
+/* Thousands of hosts, each of which is looked for among all: names of hosts begin alike, sums differ at once. */
+static int find(struct host_list *hosts, const char *name)
+{
+    unsigned sum = sum_of(name);
+    for (; hosts->summed < hosts->count; hosts->summed++) {
+        hosts->sums = grown(hosts->sums, hosts->summed + 1, sizeof *hosts->sums);
+        hosts->sums[hosts->summed] = sum_of(hosts->names[hosts->summed]);
+    }
+    int i = hosts->count - 1; /* repeats follow each other */
+    while (i >= 0 && (hosts->sums[i] != sum || strcmp(hosts->names[i], name) != 0))
+        i--;
+    return i;
 }
 
 static bool add(const struct reading *r, struct piece name, const struct said *said)
@@ -267,6 +281,7 @@ void hosts_drop(struct host_list *hosts, int from, int to)
     memmove(&hosts->slots[from], &hosts->slots[to], behind * sizeof *hosts->slots);
     memmove(&hosts->most[from], &hosts->most[to], behind * sizeof *hosts->most);
     hosts->count -= to - from;
+    hosts->summed = hosts->summed < from ? hosts->summed : from;
 }
 
 void hosts_free(struct host_list *hosts)
@@ -276,6 +291,7 @@ void hosts_free(struct host_list *hosts)
     free(hosts->names);
     free(hosts->slots);
     free(hosts->most);
+    free(hosts->sums);
     *hosts = (struct host_list){0};
 }
 

@@ -16,10 +16,11 @@
 enum { HOSTS_SLOTS_MAX = 1 << 20 };
 
 struct host_list {
-    char **names; /* for the launcher: with user@ if that was said, IPv6 addresses without brackets */
-    int *slots;   /* of each: how often it was named, or the sum of what was said */
-    int *most;    /* ... of ranks that it may have; 0: no limit */
-    int count;
+    char **names;   /* for the launcher: with user@ if that was said, IPv6 addresses without brackets */
+    int *slots;     /* of each: how often it was named, or the sum of what was said */
+    int *most;      /* ... of ranks that it may have; 0: no limit */
+    unsigned *sums; /* of the first `summed` names, by which equal ones are found; theirs who reads */
+    int count, summed;
     bool slots_said; /* by anybody, for any host */
 };
 

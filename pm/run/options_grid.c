@@ -231,7 +231,7 @@ static void order_hosts(struct host_list *hosts, const int *node_at, const int *
     hosts->names = pm_alloc((size_t)was.count * sizeof *hosts->names);
     hosts->slots = pm_alloc((size_t)was.count * sizeof *hosts->slots);
     hosts->most = pm_alloc((size_t)was.count * sizeof *hosts->most);
-    hosts->count = 0;
+    hosts->count = hosts->summed = 0;
     for (int i = 0; i < was.count; i++) {
         int node = node_at[place_of[i]];
         if (node < 0) {

@@ -169,7 +169,30 @@ static void test_hosts_drop_keeps_the_spares(void **state)
     assert_int_equal(h.count, 2);
     assert_string_equal(h.names[1], "d");
     assert_int_equal(h.slots[1], 4);
+    assert_true(hosts_parse_list(&h, "d:2,b:1", why, sizeof why)); /* known, and forgotten */
+    assert_int_equal(h.count, 3);
+    assert_int_equal(h.slots[1], 6);
+    assert_string_equal(h.names[2], "b");
     hosts_free(&h);
+}
+
+/* As many as there may be, with names that differ in their ends only; two with one sum. */
+static void test_hosts_thousands_are_each_found_again(void **state)
+{
+    (void)state;
+    enum { HOSTS = 4096, PREFIX = 200 };
+    struct host_list h = {0};
+    char why[256], list[PREFIX + 16] = "";
+    memset(list, 'n', PREFIX);
+    snprintf(list + PREFIX, sizeof list - PREFIX, "[0-%d]", HOSTS - 1);
+    for (int times = 1; times <= 2; times++) {
+        assert_true(hosts_parse_list(&h, list, why, sizeof why));
+        assert_int_equal(h.count, HOSTS);
+        for (int i = 0; i < HOSTS; i++)
+            assert_int_equal(h.slots[i], times);
+    }
+    hosts_free(&h);
+    expect(hosts_parse_list, "Aa,BB,Aa:2", "Aa:3 BB:1");
 }
 
 int main(void)
@@ -183,6 +206,7 @@ int main(void)
         cmocka_unit_test(test_hosts_of_batch_systems_are_read),
         cmocka_unit_test(test_hosts_layout_fills_slots_in_rounds),
         cmocka_unit_test(test_hosts_drop_keeps_the_spares),
+        cmocka_unit_test(test_hosts_thousands_are_each_found_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
