@@ -1,4 +1,4 @@
-/* Hashes of bytes (XXH3, 64 bits: docs/adr/0180-checks-at-fences.md), and what an inspection of a copy is answered with
+/* Hashes of bytes (XXH3, 64 bits: docs/adr/0180-wrong-bits.md), and what an inspection of a copy is answered with
  * (get.h). Pure. */
 #ifndef KEEL_WIRE_DIGEST_H
 #define KEEL_WIRE_DIGEST_H

@@ -3,7 +3,7 @@
  *
  * Each operation (call, target, place, bytes) is hashed with what came before it: one number, `after`, stands for all
  * operations since the start. Replicas whose counts and numbers are equal have done the same, but for what two equal
- * hashes of 64 bits may hide (docs/adr/0180-checks-at-fences.md). Beside that a replica keeps
+ * hashes of 64 bits may hide (docs/adr/0180-wrong-bits.md). Beside that a replica keeps
  *
  *   the ring     the last operations themselves, each with the number after it; the bytes only as their hash
  *   the marks    of those since the last comparison that was equal, the number after each `stride`-th operation. The
