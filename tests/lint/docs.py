@@ -28,7 +28,7 @@ JOB = ("include", "runtime", "collectives", "detect", "pm", "armci", "sim", "app
 PUT, REPAIR = "docs/protocols/replication/put.md", "docs/protocols/replication/repair.md"
 LIMITS = "runtime/wire/limits.h"
 # Pages, a word of ranks, the word of copies.
-MEANINGS = [(("docs/protocols/replication", "docs/adr/0005", "docs/adr/0009", "docs/adr/0114"), "group", "copyset")]
+MEANINGS = [(("docs/protocols/replication", "docs/adr/0002", "docs/adr/0005", "docs/adr/0007"), "group", "copyset")]
 NUMBERS = [
     (PUT, r"names\s+one\s+of\s+(\d+)\s+notes", LIMITS, "NOTES_MAX", 1),
     (PUT, r"keeps\s+up\s+to\s+(\d+)\s+notes\s+itself", "runtime/wire/note.h", "INTENT_MAX", 1),

@@ -51,7 +51,7 @@ PLANTED = [
     ("a number", instead(PUT, "one of 128 notes", "one of 64 notes"), "says 64 where NOTES_MAX is 128"),
     ("a number without its sentence", instead(PUT, "one of 128 notes", "some notes"), "the sentence of NOTES_MAX"),
     ("a decision without a row", {"docs/adr/9999-new.md": "# 9999\n"}, "has no row for 9999-new.md"),
-    ("a decision that was taken in", behind(INDEX, "| 0001 | [0002](0002-puts-messages-and-chunks.md) | x |"),
+    ("a decision that was taken in", behind(INDEX, "| 0001 | [0002](0002-puts-and-gets.md) | x |"),
      "0001 is said to be taken in"),
     ("a word that means something else", behind(PUT, "Each group has copies."), "says group where the glossary's word"),
     ("a rule without a row", instead(RULES, "| R7 |", "| rule |"), "has no row for R7"),
