@@ -1,5 +1,5 @@
 /* keelrun's standard input on its way to rank 0, with a window so that a rank that reads slowly holds us back, and kept
- * for the process in which rank 0 may begin again (ADR 0192). Does not change the flags of the descriptor, which others
+ * for the process in which rank 0 may begin again (ADR 0012). Does not change the flags of the descriptor, which others
  * share: the shell, and whoever reads or writes there beside. Event-loop thread only.
  *
  *   read from the descriptor ──► kept, if all of it is no more than the limit ──► sent to the process

@@ -1,5 +1,5 @@
 """Standard input of rank 0 when its process dies, its node does, or it moves: the next process gets it from its
-beginning (ADR 0192)."""
+beginning (ADR 0012)."""
 import json
 import os
 import signal

@@ -1,4 +1,4 @@
-/* Connections between nodes: libfabric 1.17, FI_EP_MSG, exactly the provider asked for (docs/adr/0020, 0021, 0112).
+/* Connections between nodes: libfabric 1.17, FI_EP_MSG, exactly the provider asked for (docs/adr/0020).
  *
  * Memory keys. The tcp provider registers in "scalable" mode: the key is ours and remote addresses are offsets from 0.
  * That of RDMA devices, verbs, gives its own keys and takes virtual addresses: who writes or reads asks the peer for

@@ -1,4 +1,4 @@
-/* Connections over an RDMA device (provider verbs; docs/adr/0112).
+/* Connections over an RDMA device (provider verbs; docs/adr/0020).
  *
  * The device's connection manager carries 56 bytes with a request, too few for a hello. So a request is taken at once,
  * and the hello is the first frame; the caller is told of it, and its verdict is a frame, too:
