@@ -15,14 +15,28 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "product.h"
-
 struct work {
     int n, size, side; /* of the matrices, of a block, blocks in a row */
     int a, b, c;
     double *x, *y, *z; /* blocks */
     int *map, *owners; /* of a block: first and last indices of each owner's part, and the owners */
 };
+
+static double a_of(int i, int j)
+{
+    return i + 2.0 * j;
+}
+
+static double b_of(int i, int j)
+{
+    return i - (double)j;
+}
+
+static double c_of(int n, int i, int j)
+{
+    double s0 = n, s1 = n * (n - 1.0) / 2, s2 = (n - 1.0) * n * (2 * n - 1.0) / 6;
+    return i * s1 - (double)i * j * s0 + 2 * s2 - 2.0 * j * s1;
+}
 
 static void check(keel_status status)
 {
