@@ -39,15 +39,33 @@ bool replica_lives(int rank, int set)
     return us.lives[rank] >> set & 1;
 }
 
+/* Before it looks again at what nothing wakes it for. A wait that lasts is said. */
+static void nap(struct wait *wait)
+{
+    struct client *c = replica.client;
+    uint64_t now = c->env.now(c->env.user);
+    waits_last(c, wait, now, now);
+    c->env.sleep(c->env.user, NAP_MS);
+}
+
 /* ---- what cannot be done for others ---- */
+
+static void own_agent(const struct client *c, const void *arg, struct wait_said *out)
+{
+    (void)arg;
+    out->whom = WAIT_FOR_NODE;
+    out->node = c->node;
+}
 
 void replica_binds(void)
 {
     static bool told;
     const struct control needs = {.type = CONTROL_NEEDS, .a = NEEDS_SETS};
     const struct client_env *env = &replica.client->env;
+    struct wait wait = {.call = WAIT_REPLICAS, .whom = own_agent, .keeps = true};
     while (replica.partners && !told && !(told = env->tell(env->user, &needs)))
-        env->sleep(env->user, NAP_MS); /* what follows may wait for a set that is to be retired */
+        nap(&wait); /* what follows may wait for a set that is to be retired */
+    waits_over(replica.client, &wait);
 }
 
 /* ---- who lives ---- */
@@ -88,14 +106,23 @@ void replica_look_for_deaths(void)
             replica_partner_died(s);
 }
 
+/* For the view that says who has died. */
+static void await_view(struct wait *wait)
+{
+    wait->call = WAIT_REPLICAS;
+    wait->keeps = true;
+    (void)replica_after(KEEL_OK); /* the own set may be retired */
+    nap(wait);
+    replica_look_for_deaths();
+}
+
 /* A write or read came to nothing there: has the rank died? It is so when the view is here that says it. */
 static keel_status settled(keel_status status, int rank, int set)
 {
-    while ((status == KEEL_ERR_DATA_LOST || status == KEEL_ERR_RANK_DEAD) && replica_lives(rank, set)) {
-        replica_look_for_deaths();
-        (void)replica_after(KEEL_OK); /* the set may be retired */
-        replica.client->env.sleep(replica.client->env.user, NAP_MS);
-    }
+    struct wait wait = {0};
+    while ((status == KEEL_ERR_DATA_LOST || status == KEEL_ERR_RANK_DEAD) && replica_lives(rank, set))
+        await_view(&wait);
+    waits_over(replica.client, &wait);
     return replica_lives(rank, set) ? status : KEEL_OK;
 }
 
@@ -104,15 +131,15 @@ static keel_status settled(keel_status status, int rank, int set)
 /* NULL: the rank does not live there any more. */
 static keel_segment *segment_in(uint64_t number, int rank, int set)
 {
+    struct wait wait = {0};
     keel_segment *s;
     if (set == replica.set)
         return number ? replica_segment(number) : us.room;
     while (!(s = replica_elsewhere(number, set, rank)) && replica_lives(rank, set)) {
         replica_binds(); /* the set cannot go on without a member */
-        (void)replica_after(KEEL_OK);
-        replica_look_for_deaths();
-        replica.client->env.sleep(replica.client->env.user, NAP_MS);
+        await_view(&wait);
     }
+    waits_over(replica.client, &wait);
     return s;
 }
 
@@ -227,16 +254,15 @@ void replica_forget_kept(void)
 /* Until this process knows of all deaths that those knew of who have told it something. */
 static void learn_deaths(void)
 {
+    struct wait wait = {0};
     for (int r = 0; r < replica.size; r++) {
         const uint64_t *word = (const uint64_t *)(const void *)(us.part + told_at(r));
         uint64_t epoch = __atomic_load_n(word, __ATOMIC_ACQUIRE);
-        while (us.looked < epoch) {
-            (void)replica_after(KEEL_OK);
-            replica_look_for_deaths();
-            if (us.looked < epoch)
-                replica.client->env.sleep(replica.client->env.user, NAP_MS);
-        }
+        replica_look_for_deaths();
+        while (us.looked < epoch)
+            await_view(&wait);
     }
+    waits_over(replica.client, &wait);
 }
 
 /* Whoever should have changed it: its partner does. */

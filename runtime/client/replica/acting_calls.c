@@ -39,24 +39,31 @@ static keel_status act_get(keel_segment *segment, int native, size_t offset, voi
                                                   : below->get(segment, native, offset, dst, len);
 }
 
+/* False: the library refuses it. */
+static bool by_pieces(keel_segment *segment, int native, const keel_piece *pieces, size_t n, bool puts,
+                      keel_status *status)
+{
+    if (rank_of(native) < 0 || !replica_may_read_pieces(segment, rank_of(native), pieces, n))
+        return false;
+    *status = KEEL_OK;
+    for (size_t i = 0; i < n && *status == KEEL_OK; i++)
+        *status = puts ? act_put(segment, native, pieces[i].offset, pieces[i].local, pieces[i].len)
+                       : act_get(segment, native, pieces[i].offset, pieces[i].local, pieces[i].len);
+    return true;
+}
+
 static keel_status act_put_vector(keel_segment *segment, int native, const keel_piece *pieces, size_t n)
 {
-    keel_status status = KEEL_OK;
-    if (rank_of(native) < 0 || !replica_may_read_pieces(segment, rank_of(native), pieces, n))
-        return below->put_vector(segment, native, pieces, n);
-    for (size_t i = 0; i < n && status == KEEL_OK; i++)
-        status = act_put(segment, native, pieces[i].offset, pieces[i].local, pieces[i].len);
-    return status;
+    keel_status status;
+    return by_pieces(segment, native, pieces, n, true, &status) ? status
+                                                                : below->put_vector(segment, native, pieces, n);
 }
 
 static keel_status act_get_vector(keel_segment *segment, int native, const keel_piece *pieces, size_t n)
 {
-    keel_status status = KEEL_OK;
-    if (rank_of(native) < 0 || !replica_may_read_pieces(segment, rank_of(native), pieces, n))
-        return below->get_vector(segment, native, pieces, n);
-    for (size_t i = 0; i < n && status == KEEL_OK; i++)
-        status = act_get(segment, native, pieces[i].offset, pieces[i].local, pieces[i].len);
-    return status;
+    keel_status status;
+    return by_pieces(segment, native, pieces, n, false, &status) ? status
+                                                                 : below->get_vector(segment, native, pieces, n);
 }
 
 /* dst NULL: a put. False: the library refuses it. */

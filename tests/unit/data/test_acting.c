@@ -81,15 +81,15 @@ static keel_status wait_until(keel_segment *s, size_t word, keel_compare how, in
     return KEEL_OK;
 }
 
-static const struct api_calls library = {
+static const struct api_calls under = {
     .put = put, .get = get, .segment_alloc_group = alloc, .address = address, .wait_until = wait_until};
 
-keel_status rma_add_named(struct client *c, keel_segment *s, int native, size_t offset, int64_t add, uint64_t name)
+keel_status rma_add_named(struct client *c, keel_segment *s, int rank, size_t offset, int64_t add, uint64_t name)
 {
     char what[40];
     (void)c, (void)s, (void)offset;
     snprintf(what, sizeof what, "add %lld as %llu", (long long)add, (unsigned long long)name);
-    note(native, what);
+    note(rank, what);
     return KEEL_OK;
 }
 
@@ -99,16 +99,16 @@ uint64_t rma_draw_name(struct client *c)
     return ++names;
 }
 
-void signal_tell(struct client *c, int native)
+void signal_tell(struct client *c, int rank)
 {
-    (void)c, (void)native;
+    (void)c, (void)rank;
 }
 
 /* ---- the rest of the wrapper ---- */
 
-const struct api_calls *replica_acting_calls(const struct api_calls *calls)
+const struct api_calls *replica_acting_calls(const struct api_calls *library)
 {
-    return calls;
+    return library;
 }
 
 keel_segment *replica_elsewhere(uint64_t number, int set, int target)
@@ -166,7 +166,29 @@ _Noreturn void replica_stop(const char *text)
     abort();
 }
 
+static int noted, over; /* naps in waits that are said, and waits that have ended */
+
+void waits_last(struct client *c, struct wait *w, uint64_t since, uint64_t now)
+{
+    assert_true(c == &client && since == now && w->call == WAIT_REPLICAS && w->keeps);
+    noted++;
+}
+
+void waits_over(struct client *c, struct wait *w)
+{
+    (void)c, (void)w;
+    over++;
+}
+
 /* ---- the test ---- */
+
+static uint64_t now(void *user)
+{
+    (void)user;
+    return 1;
+}
+
+static int naps;
 
 static bool tell(void *user, const struct control *r)
 {
@@ -178,6 +200,7 @@ static bool tell(void *user, const struct control *r)
 static void sleeps(void *user, int ms)
 {
     (void)user, (void)ms;
+    naps++;
     atomic_fetch_add(&page->epoch, 1); /* the view comes meanwhile */
 }
 
@@ -196,9 +219,9 @@ static int begin(void **state)
         page->nodes = page->members = page->ranks = RANKS * SETS;
         assert_true(replica_map_init(&client.replicas, RANKS, SETS));
         client.page = page;
-        client.env = (struct client_env){.tell = tell, .sleep = sleeps};
+        client.env = (struct client_env){.tell = tell, .sleep = sleeps, .now = now};
         replica.client = &client;
-        replica.below = &library;
+        replica.below = &under;
         replica.rank = HERE;
         replica.set = 0;
         replica.size = RANKS;
@@ -209,6 +232,7 @@ static int begin(void **state)
     }
     is_begun = true;
     said[0] = '\0';
+    naps = noted = over = 0;
     return 0;
 }
 
@@ -275,6 +299,9 @@ static void test_acting_who_waited_goes_on_when_its_view_is_as_late(void **state
     assert_int_equal(atomic_load(&page->epoch), 9);
     assert_int_equal(replica_waits(OWN, 0, KEEL_GE, 1, NULL), KEEL_OK);
     assert_int_equal(atomic_load(&page->epoch), 12);
+    assert_int_equal(naps, 3);
+    assert_int_equal(noted, naps);
+    assert_true(over > 0);
 }
 
 static void test_acting_says_until_it_is_taken_that_its_set_needs_all_members(void **state)
@@ -283,6 +310,8 @@ static void test_acting_says_until_it_is_taken_that_its_set_needs_all_members(vo
     replica_binds();
     replica_binds();
     assert_int_equal(bound, 2);
+    assert_int_equal(noted, 1);
+    assert_true(over > 0);
 }
 
 int main(void)
