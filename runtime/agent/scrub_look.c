@@ -1,14 +1,12 @@
 /* What a copy says of some blocks. */
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #include "runtime/agent/ranks.h"
 #include "runtime/agent/scrub_int.h"
+#include "runtime/wire/digest.h"
 #include "runtime/wire/marks.h"
 
 uint64_t scrub_sum(const void *bytes, size_t len)
 {
-    return XXH3_64bits(bytes, len);
+    return digest(bytes, len, 0);
 }
 
 /* Is there memory behind it? What was never touched has none, and must get none by being read. */

@@ -5,8 +5,14 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "runtime/wire/digest_long.h"
+
 uint64_t digest(const void *bytes, size_t len, uint64_t seed)
 {
+#if defined(__x86_64__)
+    if (len >= DIGEST_LONG_MIN && __builtin_cpu_supports("avx2"))
+        return digest_long(bytes, len, seed);
+#endif
     return len ? XXH3_64bits_withSeed(bytes, len, seed) : seed;
 }
 
