@@ -26,11 +26,11 @@ SAME = dict(os.environ, KEEL_SPIN_US="30", KEEL_ARMCI_REDUNDANCY="none")
 def programs(build):
     apps, one = os.path.join(build, "apps"), ["--redundancy", "none"]
     npb, ga = [os.path.join(apps, "npb/keel-npb"), *one], os.path.join(apps, "ga")
-    listed = {"ep": [*npb, "ep"], "cg": [*npb, "cg", "--class", "W"], "mg": [*npb, "mg", "--class", "W"],
-              "ft": [*npb, "ft", "--class", "W"], "is": [*npb, "is", "--class", "A"], "lu": [*npb, "lu"],
-              "stencil": [os.path.join(apps, "stencil/keel-stencil"), *one, "5p", "--cells", "512x512", "-s", "400"],
+    listed = {**{k: [*npb, k, "--class", "A"] for k in ("ep", "cg", "mg", "ft", "is")},
+              "lu": [*npb, "lu", "--class", "W"],
+              "stencil": [os.path.join(apps, "stencil/keel-stencil"), *one, "5p", "--cells", "512x512", "-s", "3000"],
               "hpccg": [os.path.join(apps, "hpccg/keel-hpccg"), "64", "64", "48"],
-              "scf": [os.path.join(apps, "scf/keel-scf"), *one, "methane.xyz", "--basis", "6-31gs"],
+              "scf": [os.path.join(apps, "scf/keel-scf"), *one, "benzene.xyz", "--basis", "sto-3g"],
               "ga-fock": [os.path.join(ga, "ga-fock")], "ga-ladder": [os.path.join(ga, "ga-ladder")]}
     return {name: command for name, command in listed.items() if os.path.exists(command[0])}
 
