@@ -91,8 +91,8 @@ static void ask_about_rank(struct agent *a, int rank, uint64_t asked)
 
 void health_ask(struct agent *a, const struct control *r)
 {
-    if (r->slot >= 0 && r->slot < a->members && r->slot != a->self)
-        a->ops.check(a->ops.user, r->slot);
+    if (r->node >= 0 && r->node < a->members && r->node != a->self)
+        a->ops.check(a->ops.user, r->node);
     if (r->a >= 0 && r->a < a->view.ranks)
         ask_about_rank(a, (int)r->a, (uint64_t)r->b);
 }
@@ -121,16 +121,16 @@ static void note_behind(const struct agent *a, struct life life, const struct be
 void health_left_behind(struct agent *a, const struct control *r)
 {
     struct behind_told t;
-    if (r->slot < 0 || r->slot >= a->view.ranks)
+    if (r->rank < 0 || r->rank >= a->view.ranks)
         return;
-    const struct view_rank *k = &a->view.rank[r->slot];
+    const struct view_rank *k = &a->view.rank[r->rank];
     memcpy(&t, r->text, sizeof t);
     if (k->node == a->self) {
-        note_behind(a, view_life(&a->view, r->slot), &t);
-        ask_about_rank(a, r->slot, (uint64_t)r->b);
+        note_behind(a, view_life(&a->view, r->rank), &t);
+        ask_about_rank(a, r->rank, (uint64_t)r->b);
     } else if (k->node >= 0) {
         struct wire w;
-        msg_rank_ask_encode(&(struct msg_rank_ask){.life = view_life(&a->view, r->slot),
+        msg_rank_ask_encode(&(struct msg_rank_ask){.life = view_life(&a->view, r->rank),
                                                    .asked = (uint64_t)r->b,
                                                    .behind = true,
                                                    .group = t.group,

@@ -187,8 +187,8 @@ void ranks_control(struct agent *a, struct proc *proc, const struct control *r)
         segments_free(a, proc, r);
         break;
     case CONTROL_CHECK:
-        if (r->slot >= 0 && r->slot < a->members)
-            a->ops.check(a->ops.user, r->slot);
+        if (r->node >= 0 && r->node < a->members)
+            a->ops.check(a->ops.user, r->node);
         break;
     case CONTROL_STATUS:
         health_ask(a, r);

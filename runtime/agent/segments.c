@@ -143,7 +143,7 @@ void segments_create(struct agent *a, struct proc *proc, const struct control *r
         wait ? store_define(&a->store, r->seg, r->bytes, r->redundancy, (uint64_t)r->b) : KEEL_ERR_NOMEM;
     struct store_segment *s = status == KEEL_OK ? store_find(&a->store, r->seg) : NULL;
     if (s) {
-        s->uneven = r->slot != 0;
+        s->uneven = r->uneven != 0;
         status = segments_make_copies(a, s);
     }
     if (s && status == KEEL_OK)

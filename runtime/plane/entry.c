@@ -67,7 +67,7 @@ static int maker_of(int socket)
 static void answer(struct plane *p, struct process *k, int socket)
 {
     struct control r = {
-        .type = CONTROL_ENTER, .slot = k->proc ? k->proc->life.rank : -1, .a = k->owner, .b = (int64_t)entry_of(k)};
+        .type = CONTROL_ENTER, .rank = k->proc ? k->proc->life.rank : -1, .a = k->owner, .b = (int64_t)entry_of(k)};
     bool open = r.b == ENTRY_OPEN;
     int error = procs_send(socket, &r, sizeof r, &k->handed_fd, open);
     if (error) {

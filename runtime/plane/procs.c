@@ -51,7 +51,7 @@ void procs_release(void *user, struct proc *proc)
     struct process *k = procs_of(p, proc);
     if (!k)
         return;
-    struct control r = {.type = CONTROL_RELEASE, .slot = proc->moves_to};
+    struct control r = {.type = CONTROL_RELEASE, .node = proc->moves_to};
     procs_send_packet(k, &r, sizeof r, NULL, 0);
     queue_seat(p, UPCALL_RELEASE, proc->id);
 }

@@ -43,7 +43,7 @@ static void ask_about(struct plane *p, struct report *r, const struct wait_said 
         return;
     int turns = p->waits_asks / ASKS + 1;
     if ((rank >= 0 || (node >= 0 && node != a->self)) && r->asks++ % turns == (int)(p->waits_looks % (unsigned)turns)) {
-        struct control ask = {.slot = node, .a = rank, .b = (int64_t)a->now};
+        struct control ask = {.node = node, .a = rank, .b = (int64_t)a->now};
         health_ask(a, &ask);
     }
 }
@@ -55,7 +55,7 @@ static void ask_about_copies(struct plane *p, struct report *r)
     for (int m = 0; m < a->members; m++) {
         if (r->node[m] || !repair_goes_on_with(a, m))
             continue;
-        struct control ask = {.slot = m, .a = -1, .b = (int64_t)a->now};
+        struct control ask = {.node = m, .a = -1, .b = (int64_t)a->now};
         r->node[m] = true;
         health_ask(a, &ask);
     }

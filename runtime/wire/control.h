@@ -14,7 +14,7 @@
 
 enum control_type {
     CONTROL_WELCOME = 1, /* agent: fds = view page, shm connection (TP_SHM_FDS) */
-    /* rank: segment `seg` with bytes, redundancy, made by call b; slot is not 0: parts differ; a = 0: answered when all
+    /* rank: segment `seg` with bytes, redundancy, made by call b; uneven: parts differ; a = 0: answered when all
      * agents have it, 1: when this one has, and all know what the call before came to (intent_page.known says when all
      * have it). Answer: or a = 1: it was freed, and b: by that call (0: long ago) */
     CONTROL_SEG_CREATE,
@@ -24,26 +24,26 @@ enum control_type {
     /* rank: this rank needs seg no more, by call b; a: the keel_status for which it never came to be, 0: it did.
      * Answered when all agents know (a group's: at once), unless id is 0: intent_page.known says when */
     CONTROL_SEG_FREE,
-    CONTROL_CHECK,   /* rank: is that node alive? no answer */
+    CONTROL_CHECK,   /* rank: is `node` alive? no answer */
     CONTROL_LEAVING, /* rank: keel_finalize was called; answered */
     CONTROL_ABORT,   /* rank: end the job with code a; text. no answer */
     CONTROL_DOUBT,   /* rank: it gave something up (note.h: doubted). no answer */
     CONTROL_EVENT,   /* rank: event log line: text = name, NUL, text; a = number. no answer */
-    CONTROL_STATUS,  /* rank: look now whether node `slot` answers, and at the process of rank a if it is not -1; b: its
+    CONTROL_STATUS,  /* rank: look now whether `node` answers, and at the process of rank a if it is not -1; b: its
                           * time. The view page has what comes of it. no answer */
-    /* rank: it leaves without waiting for rank `slot`, which is stopped, of a group (text: struct behind_told); b: its
+    /* rank: it leaves without waiting for `rank`, which is stopped, of a group (text: struct behind_told); b: its
      * time, as in CONTROL_STATUS, whose answer this has */
     CONTROL_BEHIND,
     CONTROL_HERE,    /* rank: keel_init was called and has its welcome. no answer */
     CONTROL_GAVE_UP, /* rank: and it came to nothing, which the program knows. no answer */
     /* rank: a is what the program needs (enum program_needs). Before keel_init over KEEL_FD. no answer */
     CONTROL_NEEDS,
-    /* agent, unasked: the process is to end at a point of its program (client/move.h), as its rank goes to node `slot`;
+    /* agent, unasked: the process is to end at a point of its program (client/move.h), as its rank goes to `node`;
      * who does not is ended. The rank learns of it there by intent_page.released: this wakes who sleeps on its
      * socket. no answer */
     CONTROL_RELEASE,
     /* a process, over KEEL_FD: keel_init was called; fds = one end of a socket pair. The answer, over that: b = enum
-     * control_entry; fds = the control socket, or a = the process that has or had it, slot = the rank or -1 */
+     * control_entry; fds = the control socket, or a = the process that has or had it, rank: which, or -1 */
     CONTROL_ENTER,
 };
 
@@ -67,7 +67,9 @@ struct control {
     uint32_t id;
     int32_t status;
     uint32_t seg;
-    int32_t slot;
+    union {
+        int32_t slot, node, rank, uneven; /* as the type says */
+    };
     uint32_t redundancy;
     uint64_t bytes;
     int64_t a, b;

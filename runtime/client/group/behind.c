@@ -34,7 +34,7 @@ static bool tell_of(struct client *c, int rank, uint64_t now)
 {
     bool any = false, given_up = courier_has_given_up(c, rank);
     for (struct keel_group *g = c->coll.groups; g; g = g->next) {
-        struct control r = {.type = CONTROL_BEHIND, .slot = rank, .b = (int64_t)now};
+        struct control r = {.type = CONTROL_BEHIND, .rank = rank, .b = (int64_t)now};
         struct behind_told t = {.group = group_id(g->ranks)};
         if ((!given_up && !g->requests) || left_member(g, rank, given_up) < 0)
             continue;

@@ -44,8 +44,8 @@ static void give_up(struct keel_group *g, struct keel_request *r, int member, ui
 
 static void ask_process(struct client *c, int rank, uint64_t now)
 {
-    struct control ask = {.type = CONTROL_STATUS, .slot = node_of(c, rank), .a = rank, .b = (int64_t)now};
-    if (ask.slot >= 0 && rank != c->rank)
+    struct control ask = {.type = CONTROL_STATUS, .node = node_of(c, rank), .a = rank, .b = (int64_t)now};
+    if (ask.node >= 0 && rank != c->rank)
         (void)c->env.tell(c->env.user, &ask); /* asked again, if it was lost */
 }
 

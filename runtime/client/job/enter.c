@@ -62,8 +62,8 @@ static bool hear(int fd, struct control *r, int *handed)
 static void tell_why(const struct control *r)
 {
     char rank[32] = "its rank";
-    if (r->slot >= 0)
-        snprintf(rank, sizeof rank, "rank %d", r->slot);
+    if (r->rank >= 0)
+        snprintf(rank, sizeof rank, "rank %d", r->rank);
     fprintf(stderr,
             "keel_init: process %lld %s %s of this job%s; a second program in its place (process %d) is not part of "
             "the job: give it a keelrun of its own, or call keel_init in one program of a script only\n",

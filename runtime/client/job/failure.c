@@ -188,7 +188,7 @@ static bool look(struct question *q, uint64_t now, keel_verdict *verdict, keel_v
 
 static void ask(struct question *q, uint64_t now)
 {
-    struct control r = {.type = CONTROL_STATUS, .slot = q->node, .a = q->rank, .b = (int64_t)now};
+    struct control r = {.type = CONTROL_STATUS, .node = q->node, .a = q->rank, .b = (int64_t)now};
     q->next_ask = now + (q->c->env.tell(q->c->env.user, &r) ? ASK_EVERY_MS * KEEL_NS_PER_MS : 0);
 }
 

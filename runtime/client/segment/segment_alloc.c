@@ -175,7 +175,7 @@ static keel_status alloc(struct client *c, keel_status able, const struct segmen
         able = KEEL_ERR_NOMEM;
     struct control r = {.type = CONTROL_SEG_CREATE,
                         .seg = index,
-                        .slot = want->parts != NULL,
+                        .uneven = want->parts != NULL,
                         .bytes = s ? s->unit : want->bytes,
                         .redundancy = (uint32_t)want->redundancy,
                         .b = (int64_t)c->segments.instance + 1 + c->segments.uncounted.any};

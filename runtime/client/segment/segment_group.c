@@ -111,7 +111,7 @@ static keel_status make(struct keel_group *g, uint64_t place)
     if (o->able == KEEL_OK && s) {
         struct control r = {.type = CONTROL_SEG_CREATE,
                             .seg = o->index,
-                            .slot = 1,
+                            .uneven = 1,
                             .bytes = s->unit,
                             .redundancy = (uint32_t)s->redundancy};
         o->able = c->env.request(c->env.user, &r, NULL);

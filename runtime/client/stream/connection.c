@@ -23,7 +23,7 @@ void connection_ask_agent(struct client *c, int node, uint64_t now)
     if (node == c->node || now - l->check_at < ASK_EVERY_NS)
         return;
     l->check_at = now;
-    struct control r = {.type = CONTROL_CHECK, .slot = node};
+    struct control r = {.type = CONTROL_CHECK, .node = node};
     (void)c->env.tell(c->env.user, &r); /* asked again, if it was lost */
 }
 

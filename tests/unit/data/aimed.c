@@ -56,7 +56,7 @@ static bool e_tell(void *u, const struct control *r)
 {
     (void)u;
     told += r->type == CONTROL_DOUBT && !tell_fails;
-    asked[r->type == CONTROL_CHECK ? r->slot : NODES_MAX]++;
+    asked[r->type == CONTROL_CHECK ? r->node : NODES_MAX]++;
     return !tell_fails;
 }
 int gone_in;

@@ -57,7 +57,7 @@ static int checked[RANKS]; /* how often rank 0 had its agent look whether that n
 static inline bool e_tell(void *user, const struct control *r)
 {
     if (user == &rank[0] && r->type == CONTROL_CHECK)
-        checked[r->slot]++;
+        checked[r->node]++;
     return true;
 }
 

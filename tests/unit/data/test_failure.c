@@ -43,8 +43,8 @@ static bool e_tell(void *user, const struct control *r)
     if (mute)
         return false;
     health_ask(&w.node[3].agent, r);
-    if (answers[r->slot])
-        health_answered(&w.node[3].agent, r->slot, w.now);
+    if (answers[r->node])
+        health_answered(&w.node[3].agent, r->node, w.now);
     return true;
 }
 
