@@ -1,5 +1,5 @@
-/* Planes go into one of two slots in turn. A neighbour that is put to at step k+2 has put to us at step k+1, which
- * is after it has copied what came at step k: nobody's slot is overwritten before it was read, and nobody has to say
+/* Planes go into one of two buffers in turn. A neighbour that is put to at step k+2 has put to us at step k+1, which
+ * is after it has copied what came at step k: nobody's buffer is overwritten before it was read, and nobody has to say
  * so. */
 #include "apps/npb/halo.h"
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SLOTS_FIRST = 16, HELD_FIRST = 8, BATCH = 32 };
+enum { LOG_FIRST = 16, HELD_FIRST = 8, BATCH = 32 };
 
 void order_init(struct order *o, bool leads, bool has_next, const struct order_ops *ops, void *user)
 {
@@ -12,7 +12,7 @@ void order_init(struct order *o, bool leads, bool has_next, const struct order_o
 
 void order_fini(struct order *o)
 {
-    free(o->slot);
+    free(o->log);
     free(o->held);
     *o = (struct order){0};
 }
@@ -23,44 +23,44 @@ static bool is_same(const struct order_name *a, const struct order_name *b)
 }
 
 /* Of an entry that is not forgotten. */
-static struct order_slot *slot_of(const struct order *o, uint64_t number)
+static struct order_logged *logged(const struct order *o, uint64_t number)
 {
-    return &o->slot[number & (o->slots - 1)];
+    return &o->log[number & (o->room - 1)];
 }
 
 /* 0: it has none, or is forgotten. */
 static uint64_t number_of(const struct order *o, const struct order_name *name, uint64_t from)
 {
     for (uint64_t n = from; n <= o->known; n++)
-        if (is_same(&slot_of(o, n)->entry.name, name))
+        if (is_same(&logged(o, n)->entry.name, name))
             return n;
     return 0;
 }
 
-static bool reserve_slots(struct order *o, uint64_t more)
+static bool reserve(struct order *o, uint64_t more)
 {
-    size_t room = o->slots ? o->slots : SLOTS_FIRST;
+    size_t room = o->room ? o->room : LOG_FIRST;
     uint64_t need = o->known - o->answered + more;
     while (room < need)
         room *= 2;
-    if (room == o->slots)
+    if (room == o->room)
         return true;
-    struct order_slot *slot = calloc(room, sizeof *slot);
-    if (!slot)
+    struct order_logged *log = calloc(room, sizeof *log);
+    if (!log)
         return false;
     for (uint64_t n = o->answered + 1; n <= o->known; n++)
-        slot[n & (room - 1)] = *slot_of(o, n);
-    free(o->slot);
-    o->slot = slot;
-    o->slots = room;
+        log[n & (room - 1)] = *logged(o, n);
+    free(o->log);
+    o->log = log;
+    o->room = room;
     return true;
 }
 
-/* After reserve_slots. */
+/* After reserve. */
 static void append(struct order *o, const struct order_entry *entry, void *op)
 {
     o->known++;
-    *slot_of(o, o->known) = (struct order_slot){.entry = *entry, .op = op};
+    *logged(o, o->known) = (struct order_logged){.entry = *entry, .op = op};
 }
 
 static void send_from(struct order *o, uint64_t first)
@@ -69,7 +69,7 @@ static void send_from(struct order *o, uint64_t first)
     for (uint64_t n = first; o->has_next && n <= o->known;) {
         size_t count = 0;
         for (; count < BATCH && n + count <= o->known; count++)
-            batch[count] = slot_of(o, n + count)->entry;
+            batch[count] = logged(o, n + count)->entry;
         o->ops->send(o->user, n, batch, count);
         n += count;
     }
@@ -78,9 +78,9 @@ static void send_from(struct order *o, uint64_t first)
 /* Execute what has its turn. */
 static void run(struct order *o)
 {
-    while (o->executed < o->known && slot_of(o, o->executed + 1)->op) {
+    while (o->executed < o->known && logged(o, o->executed + 1)->op) {
         o->executed++;
-        o->ops->execute(o->user, slot_of(o, o->executed)->op);
+        o->ops->execute(o->user, logged(o, o->executed)->op);
     }
 }
 
@@ -99,7 +99,7 @@ static void advance(struct order *o)
             o->ops->ack(o->user, acked);
     }
     while (o->answered < least(o->acked, o->executed)) {
-        void *op = slot_of(o, ++o->answered)->op;
+        void *op = logged(o, ++o->answered)->op;
         if (op)
             o->ops->answer(o->user, op);
     }
@@ -133,10 +133,10 @@ static void unhold(struct order *o, size_t i)
 /* The own set's operation of an entry is here. */
 static void match(struct order *o, uint64_t number, uint64_t what, void *op)
 {
-    struct order_slot *slot = slot_of(o, number);
-    if (slot->entry.what != what)
-        o->ops->differ(o->user, op, &slot->entry);
-    slot->op = op;
+    struct order_logged *of = logged(o, number);
+    if (of->entry.what != what)
+        o->ops->differ(o->user, op, &of->entry);
+    of->op = op;
 }
 
 bool order_arrived(struct order *o, struct order_name name, uint64_t what, void *op)
@@ -146,7 +146,7 @@ bool order_arrived(struct order *o, struct order_name name, uint64_t what, void 
     if (!number && !o->leads)
         return hold(o, &entry, op);
     if (!number) {
-        if (!reserve_slots(o, 1))
+        if (!reserve(o, 1))
             return false;
         append(o, &entry, op);
         send_from(o, o->known);
@@ -163,7 +163,7 @@ bool order_repeated(struct order *o, struct order_name name, void *op)
     uint64_t number = number_of(o, &name, o->answered + 1);
     if (!number)
         return false;
-    slot_of(o, number)->op = op;
+    logged(o, number)->op = op;
     return true;
 }
 
@@ -173,8 +173,8 @@ void order_forget(struct order *o, const void *op)
         if (o->held[i].op == op)
             unhold(o, i);
     for (uint64_t n = o->answered + 1; n <= o->known; n++)
-        if (slot_of(o, n)->op == op)
-            slot_of(o, n)->op = NULL;
+        if (logged(o, n)->op == op)
+            logged(o, n)->op = NULL;
 }
 
 /* Those that are held may have their entries now. */
@@ -197,7 +197,7 @@ bool order_entries(struct order *o, uint64_t first, const struct order_entry *en
     uint64_t known = o->known, last = first + n - 1;
     if (o->leads || n == 0)
         return true;
-    if (first > known + 1 || (last > known && !reserve_slots(o, last - known)))
+    if (first > known + 1 || (last > known && !reserve(o, last - known)))
         return false;
     for (uint64_t number = known + 1; number <= last; number++)
         append(o, &entry[number - first], NULL);
@@ -221,7 +221,7 @@ void order_acked(struct order *o, uint64_t upto)
 
 bool order_chain(struct order *o, bool leads, bool has_next)
 {
-    if (leads && !reserve_slots(o, o->helds))
+    if (leads && !reserve(o, o->helds))
         return false;
     o->leads = leads;
     o->has_next = has_next;

@@ -59,7 +59,7 @@ struct order_ops {
     void (*ack)(void *user, uint64_t upto);
 };
 
-struct order_slot {
+struct order_logged {
     struct order_entry entry;
     void *op; /* of the own set; NULL: it has not come, or nobody waits for its answer */
 };
@@ -74,14 +74,14 @@ struct order {
     const struct order_ops *ops;
     void *user;
     bool leads, has_next;
-    uint64_t known;          /* entries are 1 .. known */
-    uint64_t executed;       /* those up to this one are */
-    uint64_t passed;         /* those up to this one all behind us have */
-    uint64_t acked;          /* and so it was told to the one before us */
-    uint64_t answered;       /* those up to this one are forgotten */
-    struct order_slot *slot; /* of answered + 1 .. known, a ring */
-    size_t slots;            /* 0, or a power of two */
-    struct order_held *held; /* [helds] operations without an entry, by arrival */
+    uint64_t known;           /* entries are 1 .. known */
+    uint64_t executed;        /* those up to this one are */
+    uint64_t passed;          /* those up to this one all behind us have */
+    uint64_t acked;           /* and so it was told to the one before us */
+    uint64_t answered;        /* those up to this one are forgotten */
+    struct order_logged *log; /* of answered + 1 .. known, a ring */
+    size_t room;              /* 0, or a power of two */
+    struct order_held *held;  /* [helds] operations without an entry, by arrival */
     size_t helds, held_room;
 };
 

@@ -197,7 +197,7 @@ static const struct ordered_part *part_of(const struct world *w, int rank, int s
 
 static const struct order_entry *entry_of(const struct order *o, uint64_t number)
 {
-    return &o->slot[number & (o->slots - 1)].entry;
+    return &o->log[number & (o->room - 1)].entry;
 }
 
 /* a is before b in the chain. */
