@@ -101,15 +101,17 @@ struct seen {
     int local, before; /* ranks on its node, and those of them below it */
 };
 
+/* A set that begins anew has on a spare the ranks that began together on the node that died. */
 static struct seen see(const struct keeld *a, int rank)
 {
     const struct job_settings *s = &a->job.settings;
     const struct replica_map *m = &s->replicas;
     bool in_set = replica_map_is_used(m) && rank >= 0;
+    int slot = in_set ? s->rank_node[rank] : a->launch.node;
     struct replica who = in_set ? replica_of(m, rank) : (struct replica){rank, 0};
     struct seen seen = {.rank = who.rank, .size = in_set ? m->ranks : s->ranks, .node = a->launch.node};
     for (int r = 0; r < seen.size; r++) {
-        bool here = s->rank_node[in_set ? replica_native(m, r, who.set) : r] == a->launch.node;
+        bool here = s->rank_node[in_set ? replica_native(m, r, who.set) : r] == slot;
         seen.local += here;
         seen.before += here && r < who.rank;
     }
