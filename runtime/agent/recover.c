@@ -210,6 +210,10 @@ static void show_lives(struct agent *a)
 
 static void show_sets(struct agent *a)
 {
+    uint32_t at_home = 0;
+    for (int s = 0; a->view.replicas && s < a->view.replicas->replicas; s++)
+        at_home |= (uint32_t)view_set_is_at_home(&a->view, s) << s;
+    atomic_store_explicit(&a->page->sets_at_home, at_home, memory_order_release);
     for (int s = 0; s < REPLICAS_MAX; s++) {
         const struct replica_loss *loss = &a->view.loss[s];
         uint32_t is = !loss->retired ? 0 : loss->coming ? loss->coming : PAGE_SET_OVER;

@@ -1,10 +1,11 @@
-/* Sets that begin anew (docs/adr/0198). Pure. Nothing asks for it yet.
+/* Sets that begin anew (docs/adr/0198). Pure.
  *
  *             a rank is lost                         VIEW_SET_BEGINS                        VIEW_SET_JOINS
  *   WHOLE ─────────────────────► RETIRED ─────────────────────────────────► COMING ─────────────────────────► WHOLE
  *                                   ▲                                          │
  *                                   └──────────────────────────────────────────┘
- *                                     a rank of it has no process, or has ended
+ *                                     a rank of it has no process, or has ended; or the program does what such a set
+ *                                     cannot take over (NEEDS_ITS)
  *
  * A coming set has a process for each rank, on the nodes of the set that live and on a spare for each that does not. To
  * all others it is as one that is retired: its output, its answers and its end count for nothing. Each time that it
@@ -113,14 +114,19 @@ static bool is_meant(const struct view *v, const struct view_event *e)
     return v->replicas && e->a < (uint32_t)v->replicas->replicas && e->b == v->renewal[e->a].attempt;
 }
 
+bool view_set_may_begin(const struct view *v, int set)
+{
+    if (!v->replicas || view_set_is_whole(v, set) || v->loss[set].coming || v->stopped || v->needs_all || v->stays)
+        return false;
+    return v->renewal[set].in_vain < VIEW_MAX_RESTARTS && is_over(v, set) && any_goes_on(v) &&
+           spares_missing(v, set) <= 0;
+}
+
 void set_begins(struct view *v, const struct view_event *e)
 {
-    if (!is_meant(v, e) || view_set_is_whole(v, (int)e->a) || v->loss[e->a].coming || v->stopped || v->needs_all)
+    if (!is_meant(v, e) || !view_set_may_begin(v, (int)e->a))
         return;
     struct view_renewal *n = &v->renewal[e->a];
-    if (n->in_vain >= VIEW_MAX_RESTARTS || !is_over(v, (int)e->a) || !any_goes_on(v) ||
-        spares_missing(v, (int)e->a) > 0)
-        return;
     v->loss[e->a].coming = ++n->attempt;
     n->in_vain++;
     begin(v, (int)e->a);
@@ -140,7 +146,8 @@ bool view_set_is_at_home(const struct view *v, int set)
 /* What its ranks said is there was theirs: one that has ended since has ended for all. */
 void set_joins(struct view *v, const struct view_event *e)
 {
-    if (!is_meant(v, e) || !v->loss[e->a].coming || !goes_on(v, (int)e->a) || !view_set_is_at_home(v, (int)e->a))
+    if (!is_meant(v, e) || !v->loss[e->a].coming || v->stays || !goes_on(v, (int)e->a) ||
+        !view_set_is_at_home(v, (int)e->a))
         return;
     v->joined = v->epoch;
     v->renewal[e->a].in_vain = 0;
@@ -150,6 +157,6 @@ void set_joins(struct view *v, const struct view_event *e)
 void sets_look_at_coming(struct view *v)
 {
     for (int s = 0; v->replicas && s < v->replicas->replicas; s++)
-        if (v->loss[s].coming && !goes_on(v, s))
+        if (v->loss[s].coming && (v->stays || !goes_on(v, s)))
             v->loss[s].coming = 0;
 }

@@ -174,6 +174,8 @@ static void apply_one(struct view *v, const struct view_event *e)
         v->needs_all = v->needs_all || e->a == NEEDS_ALL;
         v->survives = v->survives || e->a == NEEDS_NONE;
         v->partners = v->partners && e->a != NEEDS_SETS;
+        v->keeps = v->keeps || e->a == NEEDS_KEPT;
+        v->stays = v->stays || e->a == NEEDS_ITS;
         break;
     case VIEW_STOP:
         view_end_asked(v, e);

@@ -146,6 +146,7 @@ struct view {
         uint32_t attempt;    /* how often it has begun anew */
         int in_vain;         /* since it was whole */
     } renewal[REPLICAS_MAX]; /* of each set (renew.c) */
+    bool keeps, stays;       /* sets that are lost are to begin anew: the program keeps memory; and they cannot */
     uint64_t joined;         /* epoch of the last view in which a set joined, 0: none has */
     /* the end */
     bool
@@ -240,6 +241,8 @@ unsigned view_sets_retired(const struct view *v);
 /* Has it begun anew, and is not whole yet? Its attempts so far, with this one. */
 bool view_set_is_coming(const struct view *v, int set);
 uint32_t view_set_attempt(const struct view *v, int set);
+/* Would VIEW_SET_BEGINS begin it? */
+bool view_set_may_begin(const struct view *v, int set);
 /* Do all its parts lie where its ranks began? A set that is coming joins only then, and they do so until it loses a
  * rank: the agents there say in which order they execute (agent/ordering.h). */
 bool view_set_is_at_home(const struct view *v, int set);

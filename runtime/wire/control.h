@@ -58,6 +58,8 @@ enum program_needs {
     NEEDS_ALL = 1,  /* keel_need_all: all its processes */
     NEEDS_NONE = 2, /* keel_survive: none; it goes on with those that are left */
     NEEDS_SETS = 4, /* no partner can do the part of a member of a set: a set that loses one is retired */
+    NEEDS_KEPT = 8, /* none that it cannot make again from what its sets keep: one that is lost begins anew */
+    NEEDS_ITS = 16, /* it does what a set that begins anew cannot take over: one that is lost stays so */
 };
 
 enum { CONTROL_TEXT_MAX = 256 };

@@ -19,7 +19,7 @@
 #include "runtime/wire/layout.h"
 #include "runtime/net/transport.h"
 
-#define PAGE_MAGIC 0x6b65656c7067000eull
+#define PAGE_MAGIC 0x6b65656c7067000full
 #define PAGE_SET_OVER UINT32_MAX
 
 /* What this agent's detector thinks of a node that is not declared dead. Bits. */
@@ -136,6 +136,7 @@ struct page {
     /* of each set: 0: it is whole; the incarnation of its processes, where it has begun anew and is not whole yet; else
      * PAGE_SET_OVER: it has lost a process, and its others end. One word, as it may be whole in the next view */
     _Atomic uint32_t set[REPLICAS_MAX];
+    _Atomic uint32_t sets_at_home; /* bit s: all parts of set s lie where its ranks began */
     _Atomic uint32_t begins_again; /* processes take the places of dead ones */
     uint32_t set_copies, on_death; /* base/replica.h */
     struct flip_rules inject;      /* wrong bits on purpose */

@@ -176,6 +176,36 @@ static void test_set_of_mpi_processes_does_not_begin(void **state)
     assert_false(view_set_is_coming(&v, 1));
 }
 
+static void test_set_of_a_program_that_cannot_be_taken_over_stays_lost(void **state)
+{
+    (void)state;
+    one(VIEW_NEEDS, NEEDS_KEPT, 0);
+    assert_true(v.keeps && !v.stays);
+    lose(1);
+    assert_true(view_set_may_begin(&v, 1));
+    assert_false(view_set_may_begin(&v, 0));
+    begin(1);
+    assert_false(view_set_may_begin(&v, 1));
+    const struct view_event both[] = {{.type = VIEW_SET_JOINS, .a = 1, .b = 1}, {.type = VIEW_NEEDS, .a = NEEDS_ITS}};
+    const struct view_event other[] = {both[1], both[0]};
+    apply(other, 2); /* what was said first counts */
+    assert_false(view_set_is_whole(&v, 1));
+    assert_false(view_set_is_coming(&v, 1)); /* its processes end */
+    lose(1);
+    begin(1);
+    assert_false(view_set_is_coming(&v, 1));
+}
+
+static void test_set_that_has_joined_stays_whole(void **state)
+{
+    (void)state;
+    lose(1);
+    begin(1);
+    join(1);
+    one(VIEW_NEEDS, NEEDS_ITS, 0);
+    assert_true(view_set_is_whole(&v, 1));
+}
+
 static void test_events_of_another_attempt_change_nothing(void **state)
 {
     (void)state;
@@ -281,6 +311,8 @@ int main(void)
         TEST(test_set_does_not_begin_before_its_last_process_has_ended),
         TEST(test_set_does_not_begin_when_the_others_end),
         TEST(test_set_of_mpi_processes_does_not_begin),
+        TEST(test_set_of_a_program_that_cannot_be_taken_over_stays_lost),
+        TEST(test_set_that_has_joined_stays_whole),
         TEST(test_events_of_another_attempt_change_nothing),
         TEST(test_set_that_loses_a_rank_before_it_joins_is_retired),
         TEST(test_set_that_joins_and_loses_a_rank_in_one_view_is_retired),
