@@ -29,6 +29,8 @@ static __thread int first __attribute__((tls_model("initial-exec"))); /* 0: not 
 WORLD_API world_join_fn keel_world_join;
 WORLD_API world_met_fn keel_world_met;
 WORLD_API world_clock_fn keel_world_clock;
+WORLD_API world_place_fn keel_world_place;
+WORLD_API world_go_on_fn keel_world_go_on;
 
 void keel_world_join(const struct world_hooks *hooks)
 {
@@ -57,6 +59,41 @@ void world_clock_forked(void)
 {
     first = 1;
     atomic_store(&world_hooks, NULL); /* the child is no rank */
+}
+
+static uint64_t host_since(const struct world_page *page)
+{
+    return world_host_clock(CLOCK_MONOTONIC) - (uint64_t)page->true_ns;
+}
+
+void keel_world_place(struct world_place *out)
+{
+    struct world_page *page = world_page();
+    *out = (struct world_place){.shared = page && page->files};
+    if (!page)
+        return;
+    out->written = atomic_load(&page->written_len) != 0;
+    out->elapsed_ns = atomic_load(&page->elapsed_ns);
+    out->agreed_ns = pace.last_ns;
+    out->stride = pace.stride;
+    out->left = pace.left;
+    out->true_ns = host_since(page);
+    out->streams = atomic_load(&page->streams);
+    out->block = world_random_block();
+}
+
+/* Also back: what this process has seen of its own is nobody's. */
+void keel_world_go_on(const struct world_place *place)
+{
+    struct world_page *page = world_page();
+    if (!page)
+        return;
+    mine = place->elapsed_ns;
+    atomic_store(&page->elapsed_ns, place->elapsed_ns);
+    page->true_ns = (int64_t)(world_host_clock(CLOCK_MONOTONIC) - place->true_ns);
+    pace = (struct pace){.stride = place->stride, .left = place->left, .last_ns = place->agreed_ns};
+    atomic_store(&page->streams, place->streams);
+    world_random_go_on(place->block);
 }
 
 static bool is_first(void)
@@ -91,7 +128,7 @@ static void agree(struct world_page *page)
     uint64_t agreed;
     if (!hooks || !hooks->may() || !pace_is_due(&pace))
         return;
-    if (!hooks->agree(world_host_clock(CLOCK_MONOTONIC) - (uint64_t)page->true_ns, &agreed))
+    if (!hooks->agree(host_since(page), &agreed))
         return;
     pace_agreed(&pace, agreed);
     to_at_least(&page->elapsed_ns, agreed);

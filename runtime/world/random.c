@@ -84,6 +84,16 @@ void world_random(struct world_page *page, void *out, size_t len)
     stream_fill(page->key, stream.number, at, out, len);
 }
 
+uint64_t world_random_block(void)
+{
+    return atomic_load(&stream.block);
+}
+
+void world_random_go_on(uint64_t block)
+{
+    atomic_store(&stream.block, block);
+}
+
 int world_random_file(struct world_page *page, int flags)
 {
     int fd = memfd_create("random", (flags & O_CLOEXEC) ? MFD_CLOEXEC : 0);

@@ -87,6 +87,9 @@ static inline struct timespec world_timespec(uint64_t ns)
 /* ---- random.c ---- */
 
 void world_random(struct world_page *page, void *out, size_t len);
+/* How far this process has come in them; and it goes on from there. */
+uint64_t world_random_block(void);
+void world_random_go_on(uint64_t block);
 /* A descriptor to read them from; -1. */
 int world_random_file(struct world_page *page, int flags);
 
