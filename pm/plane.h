@@ -63,6 +63,10 @@ struct plane_callbacks {
      * left of the program is to be ended, and plane_process_exited is then about the rank. It may have ended
      * meanwhile. */
     void (*hidden_death)(void *user, int seat, int pid, int signal);
+    /* How many bytes has the process in seat written to standard output and error? All that it has written by now is to
+     * be read before. begins: they are dropped, and what follows has its places from at[2] on. plane_process_output
+     * follows, with this id. */
+    void (*output)(void *user, int seat, uint32_t id, bool begins, const uint64_t at[2]);
     /* The process in seat was killed, and the job ends for it: see plain_death_ends. */
     void (*plain_death)(void *user, int seat);
     /* A committed view: who runs where. rank_node[r] is -1 if nobody runs rank r. node_alive[settings_ids]. by_loss:
@@ -120,6 +124,10 @@ void plane_process_overdue(struct plane *plane, int seat);
 void plane_process_lingers(struct plane *plane, int seat);
 /* The process in seat, which was to be released, has been killed for that. */
 void plane_process_moved(struct plane *plane, int seat);
+/* The answer to the callback output. */
+void plane_process_output(struct plane *plane, int seat, uint32_t id, const uint64_t at[2]);
+/* The program has what a set of its ranks could not get that begins anew: no set does from now on. */
+void plane_sets_stay(struct plane *plane);
 /* The rank, which runs on this node, is to go on in a new process on that node. Nothing happens where it is not here or
  * cannot move. What it holds in its own memory is lost, as when it dies. Nothing in Keel asks for it yet but tests. */
 void plane_move_rank(struct plane *plane, int rank, int node);

@@ -93,6 +93,7 @@ void keeld_run_frame(struct keeld *a, uint8_t type, const uint8_t *body, size_t 
     }
     if (type == MSG_INPUT) {
         a->fed = len == 1 && body[0] <= INPUT_SOME_ONCE ? body[0] : INPUT_SOME;
+        keeld_ranks_fed(a);
         return;
     }
     if (type == MSG_TAKEN) {

@@ -85,6 +85,7 @@ struct keeld_process {
     int world;          /* its page (base/world_page.h); -1: it has none */
     bool assigned_late; /* was a standby, or replaces a process that died */
     bool own_fault;     /* died of it while the job ran */
+    bool is_guest;      /* its set has begun anew, and what it writes is nobody's yet */
     bool retired;       /* its set has lost another process: it is ended, and nobody is told */
     int aborted;        /* with which code it said that it ends the job (PMI); 0: it has not */
     uint64_t leave_by;  /* its rank goes elsewhere: who has not ended by then (uv_now) is overdue; 0: nobody asks */
@@ -242,6 +243,10 @@ void keeld_ranks_stay(struct keeld *a, int seat);
 void keeld_ranks_end(struct keeld *a, int seat);
 void keeld_ranks_hidden_death(struct keeld *a, int seat, int pid, int signal);
 void keeld_ranks_plain_death(struct keeld *a, int seat);
+/* There is standard input, which the program may have read: a set that begins anew would not have it. */
+void keeld_ranks_fed(struct keeld *a);
+/* As struct plane_callbacks has it. */
+void keeld_ranks_output(struct keeld *a, int seat, uint32_t id, bool begins, const uint64_t at[2]);
 void keeld_ranks_standby(struct keeld *a);
 /* A rank, here or elsewhere, that died of its own fault and was not started again. */
 struct fault keeld_ranks_fault(const struct keeld *a);

@@ -51,6 +51,11 @@ static void plane_hidden_death(void *user, int seat, int pid, int signal)
     keeld_ranks_hidden_death(user, seat, pid, signal);
 }
 
+static void plane_output(void *user, int seat, uint32_t id, bool begins, const uint64_t at[2])
+{
+    keeld_ranks_output(user, seat, id, begins, at);
+}
+
 static void plane_plain_death(void *user, int seat)
 {
     keeld_ranks_plain_death(user, seat);
@@ -208,6 +213,7 @@ bool keeld_plane_open(struct keeld *a, struct plane_blob *blob)
                                         .end = plane_end,
                                         .here = plane_here,
                                         .hidden_death = plane_hidden_death,
+                                        .output = plane_output,
                                         .plain_death = plane_plain_death,
                                         .view = plane_view,
                                         .job_over = plane_over,

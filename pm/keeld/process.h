@@ -51,6 +51,7 @@ struct process {
     uv_pipe_t out[2], pmi, in;
     uv_timer_t drain, silence;
     struct lines lines[2];
+    uint64_t came[2]; /* bytes of its output and error, counted from where it begins */
     int open_handles, open_outputs;
     bool in_open, pmi_open, hold_output, paused[2];
 };
@@ -65,6 +66,10 @@ struct process *process_start(uv_loop_t *loop, const struct process_spec *spec, 
 struct process *process_adopt(uv_loop_t *loop, pid_t pid, int lifeline, const struct process_events *events,
                               void *user);
 void process_release_output(struct process *p);
+/* How far its output and error have come, with all that it has written by now. */
+void process_output_came(struct process *p, uint64_t at[2]);
+/* What it has written by now is passed on, and what follows begins there. */
+void process_output_begins(struct process *p, const uint64_t at[2]);
 /* Back-pressure: stop or resume reading its output (0) or error (1). What is in the pipe when it ends is read all
  * the same. */
 void process_pause_output(struct process *p, int stream, bool pause);

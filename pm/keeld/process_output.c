@@ -80,12 +80,18 @@ static void await_silence(struct process *p)
         uv_timer_start(&p->silence, silence_passed, SILENCE_MS, 0);
 }
 
+static void take_in(struct process *p, int i, const void *data, size_t len)
+{
+    p->came[i] += len;
+    lines_feed(&p->lines[i], data, len, i == 0 ? emit_out : emit_err, p);
+}
+
 static void output_ready(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 {
     struct process *p = stream->data;
     int i = stream == (uv_stream_t *)&p->out[1];
     if (n > 0)
-        lines_feed(&p->lines[i], buf->base, (size_t)n, i == 0 ? emit_out : emit_err, p);
+        take_in(p, i, buf->base, (size_t)n);
     await_silence(p);
     free(buf->base);
     if (n < 0) {
@@ -119,10 +125,27 @@ void process_take_rest(struct process *p, int i)
         n = read(fd, buffer, sizeof buffer); /* libuv has made it non-blocking */
         if (n <= 0)
             break;
-        lines_feed(&p->lines[i], buffer, (size_t)n, i == 0 ? emit_out : emit_err, p);
+        take_in(p, i, buffer, (size_t)n);
     }
     if (n == 0)
         output_end(p, i);
+}
+
+void process_output_came(struct process *p, uint64_t at[2])
+{
+    for (int i = 0; i < 2; i++) {
+        process_take_rest(p, i);
+        at[i] = p->came[i];
+    }
+}
+
+void process_output_begins(struct process *p, const uint64_t at[2])
+{
+    for (int i = 0; i < 2; i++) {
+        process_take_rest(p, i);
+        lines_flush(&p->lines[i], i == 0 ? emit_out : emit_err, p);
+        p->came[i] = at[i];
+    }
 }
 
 void process_drain_passed(uv_timer_t *timer)

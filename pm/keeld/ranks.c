@@ -69,8 +69,12 @@ static int start_one(struct keeld *a, struct life life, bool late, char *why, si
     if (a->stopped)
         process_pass(p, SIGSTOP);
     /* only the first runner of a rank takes part in PMI: MPI has no notion of a second one */
-    a->processes[seat] = (struct keeld_process){
-        .p = p, .pmi = keeld_pmi_client(a, life.rank, late), .world = spec.world, .assigned_late = late};
+    a->processes[seat] =
+        (struct keeld_process){.p = p,
+                               .pmi = keeld_pmi_client(a, life.rank, late),
+                               .world = spec.world,
+                               .assigned_late = late,
+                               .is_guest = replica_map_is_used(&a->job.settings.replicas) && life.incarnation > 0};
     keeld_event(
         a, "rank_start",
         json_pack("{s:i, s:i, s:i}", "rank", life.rank, "pid", (int)p->pid, "incarnation", (int)life.incarnation));

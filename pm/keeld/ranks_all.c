@@ -68,7 +68,16 @@ void keeld_ranks_stdin_lacks(struct keeld *a, const uint8_t *body, size_t len)
 {
     struct keeld_process *e;
     for (int i = 0; (e = fed_by(a, body, len, &i));)
-        e->input.lacks = LACKS_AGAIN;
+        if (e->is_guest)
+            process_kill(e->p, SIGKILL);
+        else
+            e->input.lacks = LACKS_AGAIN;
+}
+
+void keeld_ranks_fed(struct keeld *a)
+{
+    if (a->fed != INPUT_NONE && a->plane && replica_map_is_used(&a->job.settings.replicas))
+        plane_sets_stay(a->plane);
 }
 
 /* It reads an end, as nobody waits for the dead; but that is none if there was any input (ranks_events.c): what keelrun

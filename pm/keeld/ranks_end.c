@@ -104,6 +104,25 @@ void keeld_ranks_plain_death(struct keeld *a, int seat)
                   p->life.rank, (int)p->pid, a->launch.node, signal_name(p->signal, name, sizeof name));
 }
 
+/* keelrun hears the places before the bytes. */
+void keeld_ranks_output(struct keeld *a, int seat, uint32_t id, bool begins, const uint64_t at[2])
+{
+    struct keeld_process *e = seat >= 0 && seat < a->process_count ? &a->processes[seat] : NULL;
+    uint64_t came[2] = {at[0], at[1]};
+    if (!e)
+        return;
+    if (begins && !e->retired) {
+        process_output_begins(e->p, at);
+        e->is_guest = false;
+        keeld_dialogue_send_json(a, MSG_PLACE,
+                                 json_pack("{s:i, s:I, s:I, s:I}", "rank", e->p->life.rank, "out", (json_int_t)at[0],
+                                           "err", (json_int_t)at[1], "epoch", (json_int_t)a->view.epoch));
+    } else if (!begins) {
+        process_output_came(e->p, came);
+    }
+    plane_process_output(a->plane, seat, id, came);
+}
+
 struct fault keeld_ranks_fault(const struct keeld *a)
 {
     for (int i = 0; i < a->process_count; i++) {

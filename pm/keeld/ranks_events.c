@@ -17,6 +17,8 @@ static void on_output(struct process *p, int stream, const uint8_t *lines, size_
     const struct keeld *a = p->user;
     if (p->life.rank < 0 && a->state >= KEELD_ENDING)
         return; /* what a standby that was never needed printed before keel_init */
+    if (entry_of(p)->is_guest)
+        return; /* the whole sets have written that, too */
     keeld_output(p->user, p->life.rank, stream, lines, len);
 }
 

@@ -224,9 +224,10 @@ static void agent_frame(struct pm_conn *c, uint8_t type, const uint8_t *body, si
             job_hear_event(j, caller->node, (const char *)body, len);
         }
     } else if (type == MSG_STDIN_TAKEN) { /* one who began before may have taken some: it is not asked any more */
-        if (len == 8 && get_u32(body) == j->feed_life)
-            stdin_feed_taken(&j->feed, j->replicas.output ? job_replicas_taken(j, caller->node, get_u32(body + 4))
-                                                          : get_u32(body + 4));
+        if (len == 8 && j->replicas.output)
+            stdin_feed_taken(&j->feed, job_replicas_taken(j, caller->node, get_u32(body), get_u32(body + 4)));
+        else if (len == 8 && get_u32(body) == j->feed_life)
+            stdin_feed_taken(&j->feed, get_u32(body + 4));
     } else {
         json_t *m = codec_object(body, len);
         if (!m)

@@ -11,14 +11,15 @@
 static void feed_send(void *user, const uint8_t *data, size_t len)
 {
     struct job *j = user;
+    if (j->replicas.output) {
+        job_replicas_feed(j, data, len);
+        return;
+    }
     uint8_t *frame = pm_alloc(4 + len);
     put_u32(frame, j->feed_life);
     if (len)
         memcpy(frame + 4, data, len);
-    if (j->replicas.output)
-        job_replicas_feed(j, frame, 4 + len);
-    else
-        job_send(j, j->feed_node, MSG_STDIN, frame, 4 + len);
+    job_send(j, j->feed_node, MSG_STDIN, frame, 4 + len);
     free(frame);
 }
 

@@ -142,7 +142,9 @@ static void on_process(struct job *j, int node, uint8_t type, const json_t *m)
         news_ended(&j->news, node, (int)rank, (int)pid, (int)signal_number);
     else
         news_begun(&j->news, node, (int)rank);
-    if (type == MSG_BEGUN && rank == 0)
+    if (type == MSG_BEGUN && j->replicas.output)
+        job_replicas_begun(j, node, (int)rank, (uint32_t)life);
+    else if (type == MSG_BEGUN && rank == 0)
         job_feed_again(j, node, (uint32_t)life);
     tell_fault(j);
 }
@@ -206,6 +208,8 @@ void job_hear(struct job *j, int node, uint8_t type, const json_t *m)
         on_failed(j, m);
     else if (type == MSG_ENDED || type == MSG_BEGUN)
         on_process(j, node, type, m);
+    else if (type == MSG_PLACE)
+        job_replicas_place(j, m);
     else if (type == MSG_WAITS)
         job_waits_report(j, node, m);
     else if (type == MSG_LOST)

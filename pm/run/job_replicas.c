@@ -2,6 +2,7 @@
 
 #include "pm/wire/codec.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static const struct replica_map *map_of(const struct job *j)
@@ -64,13 +65,26 @@ static bool loss_of(const struct job *j, const json_t *said, struct replica_loss
     return true;
 }
 
+/* Whole again; their output follows where they say. */
+static void let_join(struct job *j, const json_t *sets)
+{
+    for (int s = 0; s < map_of(j)->replicas; s++)
+        if (j->replicas.loss[s].retired && json_is_null(json_array_get(sets, (size_t)s))) {
+            j->replicas.loss[s] = (struct replica_loss){.retired = false};
+            job_event(j, "set_joined", json_pack("{s:i}", "set", s));
+        }
+}
+
 void job_replicas_view(struct job *j, const json_t *sets)
 {
     struct job_replicas *r = &j->replicas;
     bool is_new[REPLICAS_MAX] = {false};
+    let_join(j, sets);
     for (int s = 0; s < map_of(j)->replicas; s++)
-        if (!r->loss[s].retired)
+        if (!r->loss[s].retired) {
             is_new[s] = loss_of(j, json_array_get(sets, (size_t)s), &r->loss[s]);
+            r->lost_at[s] = is_new[s] ? (long long)j->news.epoch : r->lost_at[s];
+        }
     news_sets(&j->news, r->loss);
     for (int s = 0; s < map_of(j)->replicas; s++)
         if (is_new[s])
@@ -80,30 +94,68 @@ void job_replicas_view(struct job *j, const json_t *sets)
     for (int s = 0; s < map_of(j)->replicas; s++)
         if (is_new[s]) {
             replica_output_retire(r->output, s);
-            stdin_feed_taken(&j->feed, job_replicas_taken(j, -1, 0));
+            stdin_feed_taken(&j->feed, job_replicas_taken(j, -1, 0, 0));
         }
+}
+
+/* Of a set that was lost before, and not since. */
+void job_replicas_place(struct job *j, const json_t *m)
+{
+    long long native, out, err, epoch;
+    if (!j->replicas.output || !codec_int(m, "rank", 0, j->options->job.ranks - 1, &native) ||
+        !codec_int(m, "out", 0, INT64_MAX, &out) || !codec_int(m, "err", 0, INT64_MAX, &err) ||
+        !codec_int(m, "epoch", 1, INT64_MAX, &epoch) ||
+        epoch <= j->replicas.lost_at[replica_of(map_of(j), (int)native).set])
+        return;
+    replica_output_join(j->replicas.output, (int)native, 0, (uint64_t)out);
+    replica_output_join(j->replicas.output, (int)native, 1, (uint64_t)err);
 }
 
 /* Rank 0 of each set is on a node of its own. */
 static int first_node(const struct job *j, int set)
 {
+    if (j->replicas.fed[set])
+        return j->replicas.fed[set] - 1;
     return j->options->job.rank_node[replica_native(map_of(j), 0, set)];
+}
+
+void job_replicas_begun(struct job *j, int node, int native, uint32_t life)
+{
+    struct job_replicas *r = &j->replicas;
+    struct replica who = replica_of(map_of(j), native);
+    uint8_t frame[4];
+    if (who.rank != 0 || life <= r->fed_life[who.set])
+        return;
+    r->fed[who.set] = node + 1;
+    r->fed_life[who.set] = life;
+    r->taken[who.set] = r->given;
+    put_u32(frame, life);
+    if (j->feed.read > 0)
+        job_send(j, node, MSG_STDIN_CUT, frame, sizeof frame);
+    else if (j->feed.ended)
+        job_send(j, node, MSG_STDIN, frame, sizeof frame);
 }
 
 void job_replicas_feed(struct job *j, const uint8_t *data, size_t len)
 {
-    for (int s = 0; s < map_of(j)->replicas; s++)
-        if (!j->replicas.loss[s].retired)
-            job_send(j, first_node(j, s), MSG_STDIN, data, len);
+    uint8_t *frame = pm_alloc(4 + len);
+    if (len)
+        memcpy(frame + 4, data, len);
+    for (int s = 0; s < map_of(j)->replicas; s++) {
+        put_u32(frame, j->replicas.fed_life[s]);
+        if (!j->replicas.loss[s].retired || j->replicas.fed[s])
+            job_send(j, first_node(j, s), MSG_STDIN, frame, 4 + len);
+    }
+    free(frame);
 }
 
-size_t job_replicas_taken(struct job *j, int node, size_t len)
+size_t job_replicas_taken(struct job *j, int node, uint32_t life, size_t len)
 {
     struct job_replicas *r = &j->replicas;
     unsigned long long least = 0;
     bool any = false;
     for (int s = 0; s < map_of(j)->replicas; s++) {
-        r->taken[s] += first_node(j, s) == node ? len : 0;
+        r->taken[s] += first_node(j, s) == node && r->fed_life[s] == life ? len : 0;
         if (r->loss[s].retired)
             continue;
         least = any && least < r->taken[s] ? least : r->taken[s];

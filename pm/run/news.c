@@ -291,11 +291,22 @@ static void add_whole(const struct news *n, struct line *l, const struct replica
     add(l, whole == 1 ? " goes on" : " go on");
 }
 
+static void tell_joined(struct news *n, int set)
+{
+    struct line l = {.len = 0};
+    n->retired[set] = false;
+    add(&l, "set %d has begun anew and is whole again", set);
+    n->say(n->user, l.text);
+}
+
 void news_sets(struct news *n, const struct replica_loss *loss)
 {
     int whole = 0;
     for (int s = 0; s < n->replicas->replicas; s++)
         whole += !loss[s].retired;
+    for (int s = 0; s < n->replicas->replicas; s++)
+        if (n->retired[s] && !loss[s].retired)
+            tell_joined(n, s);
     for (int s = 0; s < n->replicas->replicas; s++) {
         struct line l = {.len = 0};
         char said[LINE / 2];

@@ -6,18 +6,21 @@
 #include <string.h>
 
 struct stream {
-    unsigned lives;            /* bit s: what set s writes counts */
-    uint64_t at[REPLICAS_MAX]; /* so far has each set come, */
-    uint64_t shown;            /* and what is shown */
-    uint64_t base;             /* the place of the first byte that is kept */
-    struct bytes kept;         /* up to the place of who has come furthest */
-    bool differs;              /* that was told */
+    unsigned lives;                   /* bit s: what set s writes counts */
+    unsigned joins;                   /* bit s: it will, when others have come to the place where it begins */
+    struct bytes early[REPLICAS_MAX]; /* what those have written */
+    uint64_t at[REPLICAS_MAX];        /* so far has each set come, */
+    uint64_t shown;                   /* and what is shown */
+    uint64_t base;                    /* the place of the first byte that is kept */
+    struct bytes kept;                /* up to the place of who has come furthest */
+    bool differs;                     /* that was told */
 };
 
 struct replica_output {
     const struct replica_map *map;
     struct replica_output_events events;
     struct stream *stream; /* [ranks][2] */
+    unsigned retired;      /* bit s: set s is, also where the last bytes of a rank are its */
     size_t kept, kept_max;
 };
 
@@ -38,8 +41,11 @@ void replica_output_destroy(struct replica_output *o)
 {
     if (!o)
         return;
-    for (int i = 0; i < 2 * o->map->ranks; i++)
+    for (int i = 0; i < 2 * o->map->ranks; i++) {
         bytes_free(&o->stream[i].kept);
+        for (int s = 0; s < REPLICAS_MAX; s++)
+            bytes_free(&o->stream[i].early[s]);
+    }
     free(o->stream);
     free(o);
 }
@@ -122,15 +128,11 @@ static void keep(struct replica_output *o, struct stream *k, uint64_t at, const 
     o->kept += more;
 }
 
-void replica_output_take(struct replica_output *o, int native, int stream, const uint8_t *data, size_t len)
+static void take(struct replica_output *o, struct stream *k, int rank, int stream, int set, const uint8_t *data,
+                 size_t len)
 {
-    struct replica who = replica_of(o->map, native);
-    struct stream *k = &o->stream[2 * who.rank + stream];
-    int set = who.set;
-    if (!counts(k, set))
-        return;
     uint64_t at = k->at[set];
-    compare(o, k, who.rank, stream, set, data, len);
+    compare(o, k, rank, stream, set, data, len);
     if (set == leading(k))
         overwrite(k, at, data, len);
     keep(o, k, at, data, len);
@@ -138,7 +140,7 @@ void replica_output_take(struct replica_output *o, int native, int stream, const
     if (set == leading(k) && at + len > k->shown) {
         size_t skip = (size_t)(k->shown - at);
         k->shown = at + len;
-        o->events.show(o->events.user, who.rank, stream, data + skip, len - skip);
+        o->events.show(o->events.user, rank, stream, data + skip, len - skip);
     }
     trim(o, k);
 }
@@ -160,12 +162,72 @@ static void catch_up(struct replica_output *o, struct stream *k, int rank, int s
     }
 }
 
+/* ---- sets that join ---- */
+
+/* Nobody will bring what lies between. */
+static void begin_behind(struct replica_output *o, struct stream *k, int rank, int stream, uint64_t at)
+{
+    drop(o, k, k->kept.len);
+    k->base = at;
+    if (at > k->shown)
+        o->events.lost(o->events.user, rank, stream, k->shown, at - k->shown);
+    k->shown = at > k->shown ? at : k->shown;
+}
+
+static void join(struct replica_output *o, struct stream *k, int rank, int stream, int set)
+{
+    struct bytes early = k->early[set];
+    k->early[set] = (struct bytes){0};
+    k->joins &= ~(1U << set);
+    k->lives = (k->lives & ~o->retired) | 1U << set;
+    if (k->at[set] > end_of(k))
+        begin_behind(o, k, rank, stream, k->at[set]);
+    catch_up(o, k, rank, stream);
+    if (early.len)
+        take(o, k, rank, stream, set, early.data, early.len);
+    bytes_free(&early);
+}
+
+/* Who begins where another one has come to, or where nobody else is left. */
+static void let_join(struct replica_output *o, struct stream *k, int rank, int stream)
+{
+    for (int s = 0; s < o->map->replicas; s++)
+        if (k->joins >> s & 1 && (k->at[s] <= end_of(k) || !(k->lives & ~o->retired)))
+            join(o, k, rank, stream, s);
+}
+
+void replica_output_take(struct replica_output *o, int native, int stream, const uint8_t *data, size_t len)
+{
+    struct replica who = replica_of(o->map, native);
+    struct stream *k = &o->stream[2 * who.rank + stream];
+    if (k->joins >> who.set & 1)
+        bytes_append(&k->early[who.set], data, len);
+    if (!counts(k, who.set))
+        return;
+    take(o, k, who.rank, stream, who.set, data, len);
+    let_join(o, k, who.rank, stream);
+}
+
+void replica_output_join(struct replica_output *o, int native, int stream, uint64_t at)
+{
+    struct replica who = replica_of(o->map, native);
+    struct stream *k = &o->stream[2 * who.rank + stream];
+    o->retired &= ~(1U << who.set);
+    k->lives &= ~(1U << who.set); /* where the last bytes were those of the process before */
+    k->joins |= 1U << who.set;
+    k->at[who.set] = at;
+    let_join(o, k, who.rank, stream);
+}
+
 /* The last one of a rank stays. */
 static void leave_out(struct replica_output *o, int rank, int set)
 {
     for (int stream = 0; stream < 2; stream++) {
         struct stream *k = &o->stream[2 * rank + stream];
-        if (!(k->lives & ~(1U << set)))
+        k->joins &= ~(1U << set);
+        bytes_free(&k->early[set]);
+        let_join(o, k, rank, stream);
+        if (!counts(k, set) || !(k->lives & ~(1U << set)))
             continue;
         k->lives &= ~(1U << set);
         catch_up(o, k, rank, stream);
@@ -175,6 +237,7 @@ static void leave_out(struct replica_output *o, int rank, int set)
 
 void replica_output_retire(struct replica_output *o, int set)
 {
+    o->retired |= 1U << set;
     for (int rank = 0; rank < o->map->ranks; rank++)
         leave_out(o, rank, set);
 }

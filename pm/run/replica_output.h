@@ -7,6 +7,9 @@
  * set writes at a place where another one has been is compared with that, and the first byte that differs is told, once
  * for each stream of a rank.
  *
+ * A set that was retired and has begun anew begins at the place where its rank was when it joined, which it says. Its
+ * bytes wait until another set has come there.
+ *
  * At most REPLICA_KEPT_MAX bytes are kept. Of what is beyond that nothing is compared, and if it should have been
  * shown, how much of it is lost is told. */
 #ifndef KEEL_PM_REPLICA_OUTPUT_H
@@ -37,6 +40,8 @@ void replica_output_destroy(struct replica_output *o);
 void replica_output_take(struct replica_output *o, int native, int stream, const uint8_t *data, size_t len);
 /* The set ends: nothing of it counts any more, but of a rank that lives in no other. */
 void replica_output_retire(struct replica_output *o, int set);
+/* Its set has begun anew, and is whole: the next byte that the native rank has written is that one. */
+void replica_output_join(struct replica_output *o, int native, int stream, uint64_t at);
 /* The same of one process, whose set goes on without it. */
 void replica_output_lose(struct replica_output *o, int native);
 /* All sets that are whole have come to their end: who of them has written less than another? Told as a difference at

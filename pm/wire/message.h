@@ -29,6 +29,10 @@ enum message {
     MSG_MET = 17, /* json: node: it is known here where that one is; of itself: it runs; why: that cannot be
                       used; taken: another node was born under its number */
 
+    /* json: rank (native), out, err, epoch: what its process writes from here on begins at these bytes of what the rank
+     * writes to standard output and error: its set has begun anew, and has joined in that view or before */
+    MSG_PLACE = 19,
+
     /* json: host: it starts a new node, and wants a number; node, blob, host, port: where that is; node, why: it does
      * not come */
     MSG_ADDS = 18,

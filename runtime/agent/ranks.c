@@ -163,13 +163,20 @@ static void take_doubts(struct agent *a, struct proc *proc)
 }
 
 /* Each process says it; one event is enough, as the view forgets nothing. */
-static void tell_needs(struct agent *a, uint32_t needs)
+void ranks_needs(struct agent *a, uint32_t needs)
 {
     struct view_event e = {.type = VIEW_NEEDS, .a = needs};
     if (a->ranks.needs_told & needs)
         return;
     a->ranks.needs_told |= needs;
     a->ops.submit(a->ops.user, &e);
+}
+
+static void joins(struct agent *a, const struct proc *proc, const struct control *r)
+{
+    const struct view_event e = {.type = VIEW_SET_JOINS, .a = (uint32_t)r->a, .b = (uint32_t)r->b};
+    if (a->view.replicas && r->a == replica_of(a->view.replicas, proc->life.rank).set)
+        a->ops.submit(a->ops.user, &e);
 }
 
 void ranks_control(struct agent *a, struct proc *proc, const struct control *r)
@@ -206,7 +213,10 @@ void ranks_control(struct agent *a, struct proc *proc, const struct control *r)
         a->ops.answer(a->ops.user, proc, &reply, -1);
         break;
     case CONTROL_NEEDS:
-        tell_needs(a, (uint32_t)r->a);
+        ranks_needs(a, (uint32_t)r->a);
+        break;
+    case CONTROL_JOINS:
+        joins(a, proc, r);
         break;
     case CONTROL_ABORT:
         e = (struct view_event){VIEW_STOP, (uint32_t)r->a & 0xff, (uint32_t)proc->life.rank + 1, 0, 0};

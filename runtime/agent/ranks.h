@@ -60,6 +60,8 @@ void ranks_moved(struct agent *a, struct proc *proc);
 void ranks_ended_job(struct agent *a, struct proc *proc, int code);
 /* Frees the process; the owner has let go of its intents' memory, or does now. */
 void ranks_free(struct agent *a, struct proc *proc);
+/* What the program needs (wire/control.h: enum program_needs). */
+void ranks_needs(struct agent *a, uint32_t needs);
 struct proc *ranks_find(const struct agent *a, int id);
 
 /* For the parts. */

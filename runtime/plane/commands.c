@@ -213,6 +213,12 @@ static void run_command(struct plane *p, const struct command *c)
     case COMMAND_PROCESS_MOVED:
         procs_moved(p, c);
         break;
+    case COMMAND_PROCESS_OUTPUT:
+        procs_output(p, c);
+        break;
+    case COMMAND_SETS_STAY:
+        ranks_needs(a, NEEDS_ITS);
+        break;
     case COMMAND_MOVE_RANK:
         move_rank(p, c);
         break;

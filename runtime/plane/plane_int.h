@@ -52,6 +52,8 @@ enum command_type {
     COMMAND_PROCESS_OVERDUE,
     COMMAND_PROCESS_LINGERS,
     COMMAND_PROCESS_MOVED,
+    COMMAND_PROCESS_OUTPUT,
+    COMMAND_SETS_STAY,
     COMMAND_MOVE_RANK,
     COMMAND_STOP_JOB,
     COMMAND_PREPARE,
@@ -71,6 +73,7 @@ struct command {
     int seat, node, pid, fd, code, signal;
     struct life life;
     uint64_t epoch, value;
+    uint64_t output[2]; /* COMMAND_PROCESS_OUTPUT */
     int n;
     struct view_event event[MEMBER_EVENTS_MAX];
     struct member_report report;
@@ -102,6 +105,7 @@ enum upcall_type {
     UPCALL_VERIFIED,
     UPCALL_REBALANCED,
     UPCALL_WAITS,
+    UPCALL_OUTPUT,
 };
 
 struct upcall {
@@ -110,6 +114,7 @@ struct upcall {
     int seat, code, pid;
     struct life life;
     uint64_t epoch;
+    uint64_t output[2]; /* UPCALL_OUTPUT; epoch: its id, code: it begins */
     int *rank_node;
     bool *alive, by_loss;
     struct replica_loss loss[REPLICAS_MAX];
@@ -194,6 +199,7 @@ void procs_exited(struct plane *p, const struct command *c);
 void procs_overdue(struct plane *p, const struct command *c);
 void procs_lingers(struct plane *p, const struct command *c);
 void procs_moved(struct plane *p, const struct command *c);
+void procs_output(struct plane *p, const struct command *c);
 void procs_readable(struct plane *p, struct process *k);
 /* Take what processes say that they have asked since; true if one has. A look at memory, else nothing. */
 bool procs_have_asked(struct plane *p);

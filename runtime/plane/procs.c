@@ -185,6 +185,18 @@ void procs_moved(struct plane *p, const struct command *c)
         ranks_moved(&p->agent, proc);
 }
 
+void procs_output(struct plane *p, const struct command *c)
+{
+    struct proc *proc = ranks_find(&p->agent, c->seat);
+    const struct control reply = {.type = CONTROL_OUTPUT,
+                                  .id = (uint32_t)c->value,
+                                  .status = KEEL_OK,
+                                  .a = (int64_t)c->output[0],
+                                  .b = (int64_t)c->output[1]};
+    if (proc)
+        procs_answer(p, proc, &reply, -1);
+}
+
 void procs_forgotten(void *user, struct proc *proc)
 {
     struct plane *p = user;

@@ -103,6 +103,20 @@ static void tell_here(struct plane *p)
         queue_upcall(p, u);
 }
 
+/* The event loop has its pipes. */
+static void ask_output(struct plane *p, const struct proc *proc, const struct control *r)
+{
+    struct upcall *u = queue_upcall_new(p, UPCALL_OUTPUT);
+    if (!u)
+        return;
+    u->seat = proc->id;
+    u->epoch = r->id;
+    u->code = r->slot == 1;
+    u->output[0] = (uint64_t)r->a;
+    u->output[1] = (uint64_t)r->b;
+    queue_upcall(p, u);
+}
+
 static void read_control(struct plane *p, struct process *k)
 {
     while (k->fd >= 0) {
@@ -118,6 +132,8 @@ static void read_control(struct plane *p, struct process *k)
             log_warn_some("pid %d sends a control message of %zd bytes", k->pid, n);
         else if (r.type == CONTROL_EVENT)
             application_event(p, k->proc, &r);
+        else if (r.type == CONTROL_OUTPUT)
+            ask_output(p, k->proc, &r);
         else if (r.type == CONTROL_HERE)
             tell_here(p);
         else if (r.type == CONTROL_GAVE_UP)

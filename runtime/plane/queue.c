@@ -71,6 +71,18 @@ void plane_process_moved(struct plane *p, int seat)
     queue_command(p, &c);
 }
 
+void plane_process_output(struct plane *p, int seat, uint32_t id, const uint64_t at[2])
+{
+    struct command c = {.type = COMMAND_PROCESS_OUTPUT, .seat = seat, .value = id, .output = {at[0], at[1]}};
+    queue_command(p, &c);
+}
+
+void plane_sets_stay(struct plane *p)
+{
+    struct command c = {.type = COMMAND_SETS_STAY};
+    queue_command(p, &c);
+}
+
 void plane_move_rank(struct plane *p, int rank, int node)
 {
     struct command c = {.type = COMMAND_MOVE_RANK, .life = life_of(rank, 0), .node = node};
@@ -214,6 +226,9 @@ static void upcall_run(struct plane *p, const struct upcall *u)
         break;
     case UPCALL_WAITS:
         cb->waits(cb->user, u->text);
+        break;
+    case UPCALL_OUTPUT:
+        cb->output(cb->user, u->seat, (uint32_t)u->epoch, u->code != 0, u->output);
         break;
     case UPCALL_HIDDEN_DEATH:
         cb->hidden_death(cb->user, u->seat, u->pid, u->code);

@@ -45,6 +45,11 @@ enum control_type {
     /* a process, over KEEL_FD: keel_init was called; fds = one end of a socket pair. The answer, over that: b = enum
      * control_entry; fds = the control socket, or a = the process that has or had it, rank: which, or -1 */
     CONTROL_ENTER,
+    /* rank: so many bytes of it have come, a of standard output and b of standard error, with all that it has written;
+     * answered. slot = 1: those before are nobody's, and what comes from here on begins at the places a and b */
+    CONTROL_OUTPUT,
+    CONTROL_JOINS, /* rank: each of its set's processes has what the whole sets have; a: the set, b: its attempt. no
+                    * answer */
 };
 
 enum control_entry {

@@ -293,10 +293,19 @@ static void test_news_sets_that_are_retired_are_told_once(void **state)
     assert_string_equal(told, "node 0 died 1.5 s after the start\n"
                               "set 0 has lost rank 0 (node 0 died) and is retired; set 2 goes on\n");
     told[0] = '\0';
+    loss[1] = (struct replica_loss){.retired = false};
+    news_sets(&n, loss);
+    news_sets(&n, loss);
+    assert_string_equal(told, "set 1 has begun anew and is whole again\n");
+    told[0] = '\0';
+    loss[1] = (struct replica_loss){.retired = true, .native = 2, .node = 1, .signal = SIGKILL};
+    news_sets(&n, loss);
+    assert_string_equal(told, "set 1 has lost rank 0 (it was killed by SIGKILL) and is retired; set 2 goes on\n");
+    told[0] = '\0';
     loss[2] = (struct replica_loss){.retired = true, .native = 5, .code = 3};
     news_sets(&n, loss); /* the job's end says it */
     news_over(&n, 3);
-    assert_string_equal(told, "the job ended with exit code 3 after the loss of 1 node, the loss of 3 sets\n");
+    assert_string_equal(told, "the job ended with exit code 3 after the loss of 1 node, the loss of 4 sets\n");
     assert_int_equal(n.fault.signal, 0);
     replica_map_fini(&map);
     news_fini(&n);

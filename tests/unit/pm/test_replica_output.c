@@ -170,6 +170,74 @@ static void test_replica_output_too_far_ahead_is_not_kept_and_its_loss_is_told(v
 
 /* Sets that write the same, in pieces of any size in any order, one retired after the other at any moment: what is
  * shown is what they write, and at the end all of it. */
+static void joins(int rank, int set, uint64_t at)
+{
+    replica_output_join(o, replica_native(&map, rank, set), 0, at);
+}
+
+static void test_replica_output_of_a_set_that_joins_goes_on_at_its_place(void **state)
+{
+    (void)state;
+    begin(2, SIZE_MAX);
+    says(0, 0, "one");
+    replica_output_retire(o, 0);
+    says(0, 1, "one two");
+    joins(0, 0, 8); /* what lies before is still on its way */
+    says(0, 0, "four ");
+    assert_string_equal(shown[0][0], "one two");
+    says(0, 1, " ");
+    assert_string_equal(shown[0][0], "one two four "); /* it leads */
+    says(0, 1, "four five");
+    assert_string_equal(shown[0][0], "one two four ");
+    replica_output_retire(o, 0);
+    assert_string_equal(shown[0][0], "one two four five");
+    assert_int_equal(differences, 0);
+    assert_int_equal(lost_bytes, 0);
+    finish();
+}
+
+static void test_replica_output_that_nobody_brings_is_told(void **state)
+{
+    (void)state;
+    begin(2, SIZE_MAX);
+    says(0, 1, "one");
+    replica_output_retire(o, 1);
+    says(0, 0, "one ");
+    joins(0, 1, 8);
+    says(0, 1, "three");
+    replica_output_retire(o, 0);
+    assert_string_equal(shown[0][0], "one three");
+    assert_int_equal(lost_at, 4);
+    assert_int_equal(lost_bytes, 4);
+    replica_output_retire(o, 1); /* and the last one stays */
+    assert_string_equal(shown[0][0], "one three");
+    finish();
+    begin(2, SIZE_MAX); /* the others are lost before it says where it is */
+    says(0, 1, "one");
+    replica_output_retire(o, 1);
+    says(0, 0, "one two ");
+    replica_output_retire(o, 0);
+    joins(0, 1, 8);
+    says(0, 1, "three");
+    assert_string_equal(shown[0][0], "one two three");
+    assert_int_equal(lost_bytes, 0);
+    assert_int_equal(differences, 0);
+    finish();
+}
+
+/* All its ranks, at the place of one that is whole. */
+static void join_where_another_is(struct rng *rng, int set, size_t at[REPLICAS_MAX][RANKS][2], bool *retired, int sets)
+{
+    int host = (int)rng_below(rng, (uint64_t)sets);
+    while (retired[host])
+        host = (host + 1) % sets;
+    retired[set] = false;
+    for (int i = 0; i < RANKS * 2; i++) {
+        at[set][i / 2][i % 2] = at[host][i / 2][i % 2];
+        replica_output_join(o, replica_native(&map, i / 2, set), i % 2, at[set][i / 2][i % 2]);
+    }
+}
+
 static void test_replica_output_at_random_is_shown_once_and_whole(void **state)
 {
     (void)state;
@@ -195,6 +263,10 @@ static void test_replica_output_at_random_is_shown_once_and_whole(void **state)
                 retired[s] = true;
                 whole--;
                 replica_output_retire(o, s);
+            }
+            if (retired[s] && rng_below(&rng, 60) == 0) { /* it has begun anew */
+                join_where_another_is(&rng, s, at, retired, sets);
+                whole++;
             }
             left = 0;
             for (int t = 0; t < sets; t++)
@@ -286,6 +358,8 @@ int main(void)
         cmocka_unit_test(test_replica_output_that_differs_is_told_once_with_its_place),
         cmocka_unit_test(test_replica_output_of_one_that_says_less_is_told_at_the_end),
         cmocka_unit_test(test_replica_output_too_far_ahead_is_not_kept_and_its_loss_is_told),
+        cmocka_unit_test(test_replica_output_of_a_set_that_joins_goes_on_at_its_place),
+        cmocka_unit_test(test_replica_output_that_nobody_brings_is_told),
         cmocka_unit_test(test_replica_output_at_random_is_shown_once_and_whole),
         cmocka_unit_test(test_replica_output_of_a_rank_goes_on_where_the_rank_lives),
         cmocka_unit_test(test_replica_output_of_partners_at_random_is_shown_once_and_whole),
