@@ -65,8 +65,11 @@ keel_status client_init(struct client *c, const struct client_env *env, const st
     connection_init(c);
     if (!direct_init(c) || !coll_init(c) || !take_replicas(c))
         return KEEL_ERR_NOMEM;
-    if (replica_map_is_used(&c->replicas))
+    if (replica_map_is_used(&c->replicas)) {
+        c->restarted = false; /* no rank of a set begins again, but the set (replica/renew.h) */
+        c->resumed = true;
         lanes_set_apart(&c->ops.lanes);
+    }
     c->segments.system = segment_attach(c, SYSTEM_SEGMENT, SYSTEM_SEGMENT_BYTES, KEEL_REDUNDANCY_TRIPLE);
     return c->segments.system ? KEEL_OK : KEEL_ERR_NOMEM;
 }

@@ -36,6 +36,13 @@ void keep_end(struct client *c);
 bool keep_wants_room(struct client *c, size_t bytes_per_rank, size_t *bytes);
 /* segment: with a part of so many bytes for each rank of the set. */
 void keep_has_room(struct client *c, keel_segment *segment, size_t bytes_per_rank);
+/* Nothing is kept before keel_keep_restore: this process goes on for another one. */
+void keep_must_restore(struct client *c);
+keel_status keep_may_restore(const struct client *c);
+/* The own part of that segment, which is as another process has left it in its commit of that version, the last of
+ * those collectives: the memory becomes that of the version. */
+keel_segment *keep_segment_of(const struct client *c);
+keel_status keep_take_over(struct client *c, uint64_t version, uint64_t collectives);
 /* May the version be made? */
 keel_status keep_may_commit(const struct client *c, uint64_t version);
 /* The table and the ranges that are registered: *address and *bytes of the n-th, from 0. False: there are no more. */

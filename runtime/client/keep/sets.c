@@ -41,6 +41,40 @@ void keep_met(struct client *c, uint64_t version, uint64_t collectives, bool cou
     k->version = version;
 }
 
+void keep_must_restore(struct client *c)
+{
+    c->keep->restored = false;
+}
+
+keel_status keep_may_restore(const struct client *c)
+{
+    const struct keep *k = c->keep;
+    return c->ready && k && k->segment && !k->restored ? KEEL_OK : KEEL_ERR_STATE;
+}
+
+keel_segment *keep_segment_of(const struct client *c)
+{
+    return c->keep ? c->keep->segment : NULL;
+}
+
+keel_status keep_take_over(struct client *c, uint64_t version, uint64_t collectives)
+{
+    struct keep *k = c->keep;
+    struct keep_root root;
+    keel_status status = keep_root_of(c, c->rank, &root);
+    const int slot = status == KEEL_OK && collectives ? keep_choose(&root, collectives - 1) : -1;
+    if (status == KEEL_OK && (slot < 0 || root.slot[slot].version != version))
+        status = KEEL_ERR_MISMATCH;
+    if (status == KEEL_OK)
+        status = keep_load_slot(c, "keel_keep_restore", slot, version);
+    if (status != KEEL_OK)
+        return status;
+    k->slot = slot;
+    k->version = version;
+    k->restored = true;
+    return KEEL_OK;
+}
+
 keel_status keep_go_back(struct client *c, uint64_t *version)
 {
     struct keep *k = c->keep;

@@ -72,6 +72,29 @@ void lanes_take(struct lanes *l, struct lane_op *o, int rank, uint64_t *handle)
         *handle = n->number * LANES_MAX + (uint64_t)lane;
 }
 
+bool lanes_are_free(const struct lanes *l)
+{
+    uint64_t apart = l->apart;
+    for (int word = 0; word < LANE_WORDS; word++, apart = 0)
+        if (l->taken[word] & ~apart)
+            return false;
+    return true;
+}
+
+void lanes_numbers(const struct lanes *l, uint64_t *numbers)
+{
+    for (int i = 0; i < LANES_MAX; i++)
+        numbers[i] = l->lane[i].number;
+}
+
+/* What is set apart is in no order, and its numbers only grow: this process may have more. */
+void lanes_go_on(struct lanes *l, const uint64_t *numbers)
+{
+    for (int i = 0; i < LANES_MAX; i++)
+        if (numbers[i] > l->lane[i].number || !(l->apart && i == 0))
+            l->lane[i].number = numbers[i];
+}
+
 struct lane_op *lanes_end(struct lanes *l, struct lane_op *o)
 {
     struct lane *n = &l->lane[o->lane];

@@ -64,6 +64,11 @@ void lanes_take_apart(struct lanes *l, struct lane_op *o);
 /* The number of the next one, which goes without its lane to as many copies of what it changes as the caller likes; no
  * other of that lane is under way meanwhile. */
 uint64_t lanes_draw_apart(struct lanes *l);
+/* Is none taken, but that which is set apart? Then the numbers are all that another process has to know to name its
+ * operations as this one would: numbers [LANES_MAX], and it goes on with them. */
+bool lanes_are_free(const struct lanes *l);
+void lanes_numbers(const struct lanes *l, uint64_t *numbers);
+void lanes_go_on(struct lanes *l, const uint64_t *numbers);
 /* It has its answer, or is given up and never sent again. Returns whose turn has come by that; NULL: nobody's. */
 struct lane_op *lanes_end(struct lanes *l, struct lane_op *o);
 

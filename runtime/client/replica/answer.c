@@ -69,6 +69,16 @@ struct replica_answer replica_tell(struct replica_answer answer)
     return answer;
 }
 
+uint64_t replica_answers(void)
+{
+    return answers.known;
+}
+
+void replica_answers_are(uint64_t number)
+{
+    answers.known = number;
+}
+
 bool replica_is_answering(void)
 {
     return answers.lock.__data.__owner == gettid();

@@ -238,10 +238,12 @@ static bool said_of(int set, const bool *there, struct there_said *said, keel_st
 /* Who dies while it says its sum may have told one of the others only. Where these three differ all must know it, as
  * they wait for each other to mend it, or one would vote with who does that. So who compares without somebody for the
  * first time says so; and those that have three sums that differ say that, too, and leave out whose sum another one has
- * not got. The dead do not come back, so it counts at each exchange from then on. */
+ * not got. The dead do not come back, so it counts at each exchange from then on, until another life of the rank is
+ * whole. */
+static bool without[REPLICAS_MAX];
+
 static keel_status agree_who_is_there(bool differ, bool *there)
 {
-    static bool without[REPLICAS_MAX];
     struct there_said mine = {replica.exchanges, 0}, said;
     keel_status status = KEEL_OK;
     bool all = true, news = false;
@@ -328,9 +330,10 @@ static bool has_come(int set, enum replica_tag tag)
 /* A call lasts, and this replica may be the only one that makes it, or wait for what only others have made. Those that
  * compare already are told how far it is. If that differs from what they did they say so, by their details, and it
  * takes part. */
+static struct check_sum told[REPLICAS_MAX];
+
 void replica_lasts(void)
 {
-    static struct check_sum told[REPLICAS_MAX];
     struct replica_last none = {NULL, 0};
     struct heard h;
     keel_status status = KEEL_OK;
@@ -349,6 +352,18 @@ void replica_lasts(void)
     if (differs)
         (void)meet(CALL_fence, &none, &h, &equal);
     pthread_mutex_unlock(&replica.lock);
+}
+
+void replica_is_with(int set, uint32_t life)
+{
+    replica.gone[set] = without[set] = false;
+    replica.life[set] = life;
+    told[set] = (struct check_sum){0};
+}
+
+void replica_is_without(int set)
+{
+    replica.gone[set] = without[set] = true;
 }
 
 /* That it is this call is compared, too: a replica that is elsewhere has not done anything else yet. */

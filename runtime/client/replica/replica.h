@@ -12,6 +12,8 @@
  *   meeting.c     they leave it together, where one may do the part of a dead one later (partner.h)
  *   acting*.c     and does it
  *   elsewhere.c   segments of the other sets
+ *   host.c        a set that begins anew reads what this one has (renew.h)
+ *   guest.c       this set has begun anew
  *   world.c       the clock that libkeel-world.so shows the program (runtime/world), and ends without exit
  *   answer.c      what only one of them may decide: the leading one, and the others hear it
  *
@@ -73,8 +75,10 @@ struct replica_self {
     uint64_t segments_max;
     uint64_t collectives; /* of all ranks that are complete */
     uint64_t epoch_seen;
-    pid_t pid;  /* whose process it is */
-    bool ended; /* keel_finalize was called */
+    uint32_t guest;     /* attempt of its set, which has begun anew and has not joined yet (renew.h); 0: it is whole */
+    uint64_t structure; /* the hash of the segments and groups that the program has made and freed */
+    pid_t pid;          /* whose process it is */
+    bool ended;         /* keel_finalize was called */
 };
 extern struct replica_self replica;
 
@@ -134,7 +138,10 @@ enum replica_tag {
     REPLICA_PARTS,
     REPLICA_VOTE,
     REPLICA_ANSWER,
-    REPLICA_COMPLETE
+    REPLICA_COMPLETE,
+    REPLICA_WAITS,
+    REPLICA_TOLD,
+    REPLICA_TOLD_PART
 };
 
 /* ---- meeting.c: all of it comes to nothing where nobody does the part of another ---- */
@@ -300,11 +307,52 @@ bool replica_decides(struct replica_answer *out);
 /* The answer of the one that decides, to the others. Returns it. */
 struct replica_answer replica_tell(struct replica_answer answer);
 
+/* How many there have been; and so many there have been, from here on. */
+uint64_t replica_answers(void);
+void replica_answers_are(uint64_t number);
+
 /* Does this thread hold what answers are told under? */
 bool replica_is_answering(void);
 
+/* ---- host.c, guest.c ---- */
+
+/* What the program does that a set which begins anew cannot take over. */
+enum replica_bound {
+    BOUND_NOT,
+    BOUND_FILES,
+    BOUND_WORLD,
+    BOUND_TURNS,
+    BOUND_MESSAGES,
+    BOUND_CHECK,
+    BOUND_STRUCTURE,
+    BOUNDS
+};
+/* It does so: sets that are lost stay so from here on. */
+void replica_bound_by(enum replica_bound what);
+/* There is room for kept memory: sets that are lost may begin anew. */
+void replica_keeps(void);
+/* The program has made or freed something that each process of the rank must have. */
+void replica_makes(enum replica_call call, uint64_t what);
+/* In keel_keep_commit, before replicas compare: the sets whose guest of this rank waits, by the one that decides. None
+ * where replicas do not go in step, or do each other's part. */
+struct renew_waits;
+void replica_ask_who_waits(struct renew_waits *out);
+/* When the version counts, and all of the set have said who waits, words [2 * REPLICAS_MAX] the greatest of each.
+ * blocks   until the set that waits for all has joined, or is lost. */
+void replica_hosts(const uint64_t *words, uint64_t version);
+/* keel_keep_restore of a guest. blocks   until its set has joined; for good, if it is lost. */
+keel_status replica_is_guest(uint64_t *version);
+
+/* exchange.c: the replica of that life in that set is there from here on; or none is. */
+void replica_is_with(int set, uint32_t life);
+void replica_is_without(int set);
+
 /* ---- world.c ---- */
 
+struct world_place;
+/* Where this process is in the world that replicas share; false: each has its own. */
+bool replica_world_place(struct world_place *out);
+void replica_world_go_on(const struct world_place *place);
 void replica_world_begin(void);
 /* All replicas have met. */
 void replica_world_met(void);

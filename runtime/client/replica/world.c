@@ -11,6 +11,8 @@
 static struct {
     pthread_t thread; /* that makes the calls */
     world_met_fn *met;
+    world_place_fn *place;
+    world_go_on_fn *go_on;
 } world;
 
 /* Our own deadlines are the host's, also where we are a part of the program. */
@@ -54,8 +56,23 @@ void replica_world_begin(void)
     world_join_fn *join = (world_join_fn *)dlsym(RTLD_DEFAULT, "keel_world_join");
     world.thread = pthread_self();
     world.met = (world_met_fn *)dlsym(RTLD_DEFAULT, "keel_world_met");
+    world.place = (world_place_fn *)dlsym(RTLD_DEFAULT, "keel_world_place");
+    world.go_on = (world_go_on_fn *)dlsym(RTLD_DEFAULT, "keel_world_go_on");
     if (join)
         join(&hooks);
+}
+
+bool replica_world_place(struct world_place *out)
+{
+    if (world.place)
+        world.place(out);
+    return world.place && world.go_on;
+}
+
+void replica_world_go_on(const struct world_place *place)
+{
+    if (world.go_on)
+        world.go_on(place);
 }
 
 void replica_world_met(void)

@@ -240,6 +240,7 @@ static void speaks_as(int rank)
 static void find_replicas(const struct client *c)
 {
     bool is_guest = c->incarnation && atomic_load_explicit(&c->page->set[replica.set], memory_order_acquire);
+    replica.guest = is_guest ? c->incarnation : 0;
     for (int s = 0; s < replica.sets; s++) {
         const struct page_rank *k = page_rank(c->page, replica_native(&c->replicas, replica.rank, s));
         uint32_t is = atomic_load_explicit(&c->page->set[s], memory_order_acquire);

@@ -2,6 +2,7 @@
  * translated. */
 #include "runtime/client/client.h"
 #include "runtime/client/replica/replica.h"
+#include "runtime/wire/digest.h"
 
 #include <stdlib.h>
 
@@ -46,6 +47,7 @@ keel_status replica_group_create(const int *ranks, int n, uint64_t tag, keel_gro
     keel_status status = replica_meet(CALL_group_create);
     if (status == KEEL_OK)
         status = replica_after(BELOW->group_create(natives, n, tag, group));
+    replica_makes(CALL_group_create, digest(ranks, (size_t)n * sizeof *ranks, tag));
     free(natives);
     return status;
 }
@@ -54,6 +56,7 @@ keel_status replica_group_split(keel_group *parent, int colour, int key, keel_gr
 {
     const int how[] = {colour, key};
     keel_status status = replica_contribute_kept(CALL_group_split, -1, how, sizeof how);
+    replica_makes(CALL_group_split, digest(how, sizeof how, 0));
     return AFTER(BELOW->group_split(parent, colour, key, group));
 }
 
@@ -82,6 +85,7 @@ keel_status replica_group_difference(const keel_group *a, const keel_group *b, i
 keel_status replica_group_shrink(keel_group *group, keel_group **survivors)
 {
     keel_status status = replica_is_in_task() ? KEEL_ERR_STATE : replica_meet(CALL_group_shrink);
+    replica_makes(CALL_group_shrink, 0);
     return AFTER(BELOW->group_shrink(group, survivors));
 }
 
@@ -89,6 +93,7 @@ keel_status replica_group_shrink_among(keel_group *group, const int *members, in
 {
     keel_status status =
         replica_contribute_kept(CALL_group_shrink_among, -1, members, n > 0 ? (size_t)n * sizeof *members : 0);
+    replica_makes(CALL_group_shrink_among, (uint64_t)n);
     return AFTER(BELOW->group_shrink_among(group, members, n, survivors));
 }
 
@@ -109,7 +114,10 @@ keel_status replica_group_revoke(keel_group *group)
 keel_status replica_group_free(keel_group *group)
 {
     bool lasts = group && (group == replica.group || group == replica.on_node);
-    return lasts ? KEEL_ERR_ARG : replica_after(BELOW->group_free(group));
+    if (lasts)
+        return KEEL_ERR_ARG;
+    replica_makes(CALL_group_free, 0);
+    return replica_after(BELOW->group_free(group));
 }
 
 int replica_group_to_world(const keel_group *group, int member)

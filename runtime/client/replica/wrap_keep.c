@@ -7,6 +7,7 @@
 #include "runtime/client/client.h"
 #include "runtime/client/keep/keep.h"
 #include "runtime/client/keep/layout.h"
+#include "runtime/client/replica/renew.h"
 #include "runtime/client/replica/replica.h"
 
 #define BELOW replica.below
@@ -30,9 +31,23 @@ keel_status replica_keep_room(size_t bytes_per_rank)
     status =
         replica_after(BELOW->segment_alloc_group(replica.group, bytes, KEEL_REDUNDANCY_NONE, bytes ? &segment : NULL));
     free(bytes);
-    if (status == KEEL_OK)
-        keep_has_room(c, segment, bytes_per_rank);
-    return status;
+    if (status != KEEL_OK)
+        return status;
+    keep_has_room(c, segment, bytes_per_rank);
+    if (replica.guest)
+        keep_must_restore(c);
+    replica_makes(CALL_keep_room, bytes_per_rank);
+    replica_keeps();
+    return KEEL_OK;
+}
+
+keel_status replica_keep_restore(uint64_t *version, uint64_t *since)
+{
+    if (!replica.guest || !version || keep_may_restore(replica.client) != KEEL_OK)
+        return BELOW->keep_restore(version, since);
+    if (since)
+        *since = 0; /* the whole sets stand still in the commit of that version */
+    return replica_is_guest(version);
 }
 
 /* ---- a version ---- */
@@ -59,32 +74,41 @@ static keel_status compare_kept(uint64_t version)
     return status == KEEL_OK ? replica_meet(CALL_keep_commit) : status;
 }
 
-/* All ranks of the set say two words: the greatest of each. blocks   until all have. */
-static keel_status greatest(uint64_t words[2])
+enum { WORDS = 2 + 2 * REPLICAS_MAX };
+
+/* All ranks of the set say words, n of them: the greatest of each. blocks   until all have. */
+static keel_status greatest(uint64_t *words, size_t n)
 {
     const keel_combine how = {.type = KEEL_UINT64, .op = KEEL_MAX};
-    const uint64_t mine[2] = {words[0], words[1]};
-    return replica_after(BELOW->group_allreduce(replica.group, mine, words, 2, &how));
+    uint64_t mine[WORDS];
+    memcpy(mine, words, n * sizeof *words);
+    return replica_after(BELOW->group_allreduce(replica.group, mine, words, n, &how));
 }
 
 keel_status replica_keep_commit(uint64_t version)
 {
     struct client *c = replica.client;
-    uint64_t said[2] = {version, ~version};
+    uint64_t said[WORDS] = {version, ~version};
+    struct renew_waits who;
     keel_status status = replica_is_apart() ? KEEL_ERR_STATE : keep_may_commit(c, version);
     if (status == KEEL_OK)
         status = replica_after(BELOW->fence_all());
+    if (status == KEEL_OK)
+        replica_ask_who_waits(&who);
     if (status == KEEL_OK)
         status = compare_kept(version);
     if (status == KEEL_OK)
         status = replica_after(keep_write(c, version, replica.collectives));
     if (status != KEEL_OK)
         return status;
-    status = greatest(said);
+    renew_words(&who, said + 2);
+    status = greatest(said, WORDS);
     if (status == KEEL_OK && said[0] != ~said[1])
         status = KEEL_ERR_MISMATCH;
     keep_met(c, version, replica.collectives, status == KEEL_OK);
     replica.collectives += status == KEEL_OK;
+    if (status == KEEL_OK)
+        replica_hosts(said + 2, version);
     return status;
 }
 
@@ -104,7 +128,7 @@ keel_status replica_keep_rollback(uint64_t *version)
     uint64_t worst[2] = {mine == KEEL_OK ? 0 : (uint64_t) - (int64_t)mine << 32 | (uint32_t)replica.rank, 0};
     keel_status status = replica_meet(CALL_keep_rollback);
     if (status == KEEL_OK)
-        status = greatest(worst);
+        status = greatest(worst, 2);
     if (status == KEEL_OK && worst[0]) {
         status = (keel_status) - (int64_t)(worst[0] >> 32);
         if ((int)(uint32_t)worst[0] != replica.rank)

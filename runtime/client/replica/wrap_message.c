@@ -9,6 +9,7 @@ keel_status replica_message_send(int rank, uint32_t tag, const void *data, size_
 {
     keel_status status;
     bool reads = data && len && len <= KEEL_MESSAGE_MAX; /* else it is refused, or nothing is to be read */
+    replica_bound_by(BOUND_MESSAGES);
     if (replica.sets == REPLICAS_MAX && reads) {
         status = replica_meet_before(CALL_message_send, rank, NULL, tag, &data, len);
     } else {

@@ -4,6 +4,7 @@
 #include "runtime/client/client.h"
 #include "runtime/client/replica/replica.h"
 #include "runtime/client/segment/segment.h"
+#include "runtime/wire/digest.h"
 
 #define BELOW replica.below
 
@@ -45,6 +46,7 @@ static keel_status allocate(keel_group *group, const size_t *bytes, int n, keel_
     if (status != KEEL_OK || !out)
         return status;
     replica_counts(*out);
+    replica_makes(call, digest(bytes, (size_t)n * sizeof *bytes, (*out)->number));
     return (*out)->number ? replica_describes(*out, (*out)->number) : KEEL_OK;
 }
 
@@ -83,6 +85,7 @@ keel_status replica_segment_free(keel_segment *segment)
     if (status == KEEL_OK)
         status = replica_after(BELOW->segment_free(segment));
     if (status == KEEL_OK && number) {
+        replica_makes(CALL_segment_free, number);
         replica_detaches(number);
         replica.segment[number] = NULL;
     }

@@ -103,6 +103,7 @@ static struct turns *turns_of(const keel_mutexes *number)
 keel_status replica_mutexes_create(int per_rank, keel_mutexes **out)
 {
     keel_status status = meet_alike(CALL_mutexes_create, out && per_rank >= 0 ? per_rank : -1);
+    replica_bound_by(BOUND_TURNS);
     if (out)
         *out = NULL;
     if (status != KEEL_OK)
@@ -281,6 +282,7 @@ keel_status replica_taskpool_create(int64_t count, keel_taskpool **out)
     replica_did(CALL_taskpool_create, -1, NULL, (uint64_t)count, 0, 0);
     bool can_be = out && count >= 0 && count <= UINT32_MAX;
     keel_status status = meet_alike(CALL_taskpool_create, can_be ? count : -1);
+    replica_bound_by(BOUND_TURNS);
     if (out)
         *out = NULL;
     if (status != KEEL_OK)

@@ -35,6 +35,37 @@ static void test_lane_blocking_calls_have_lane_0_and_number_the_calls(void **sta
     }
 }
 
+/* Another process that gets the numbers names what follows alike; what is set apart never goes back. */
+static void test_lane_numbers_are_all_that_another_process_needs(void **state)
+{
+    (void)state;
+    struct lanes l = {0}, other = {0};
+    struct lane_op a, b, c;
+    uint64_t numbers[LANES_MAX], of_a = 0;
+    lanes_set_apart(&l);
+    lanes_set_apart(&other);
+    for (int i = 0; i < 3; i++)
+        (void)lanes_draw_apart(&other);
+    assert_true(lanes_are_free(&l));
+    (void)lane_of(&l, &a, BLOCKS, &of_a);
+    (void)lane_of(&l, &b, 1, NULL);
+    assert_null(lanes_end(&l, &a));
+    assert_null(lanes_end(&l, &b));
+    lanes_told_by_fence(&l, -1);
+    assert_false(lanes_are_free(&l)); /* the handle was not waited for */
+    lanes_told_by_handle(&l, of_a);
+    assert_true(lanes_are_free(&l));
+    lanes_numbers(&l, numbers);
+    lanes_go_on(&other, numbers);
+    for (int i = 0; i < 5; i++) {
+        assert_int_equal(lane_of(&l, &a, 1, NULL), lane_of(&other, &c, 1, NULL));
+        assert_int_equal(a.number, c.number);
+        assert_null(lanes_end(&l, &a));
+        assert_null(lanes_end(&other, &c));
+    }
+    assert_int_equal(lanes_draw_apart(&other), 4);
+}
+
 /* That it has ended is not told before the wait. */
 static void test_lane_is_kept_until_the_handle_was_waited_for(void **state)
 {
@@ -388,6 +419,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lane_set_apart_leaves_the_names_of_others_alone),
         cmocka_unit_test(test_lane_blocking_calls_have_lane_0_and_number_the_calls),
+        cmocka_unit_test(test_lane_numbers_are_all_that_another_process_needs),
         cmocka_unit_test(test_lane_is_kept_until_the_handle_was_waited_for),
         cmocka_unit_test(test_lane_aggregate_gives_back_all_of_its_lanes),
         cmocka_unit_test(test_lane_fence_of_a_rank_gives_back_what_goes_to_it),
