@@ -89,7 +89,9 @@ KEEL_MUST_CHECK keel_status keel_keep_save(uint64_t version, const char *folder)
  * with the rank's last version. Where the predecessor died in the middle of a commit or a save the call ends that: it
  * is then the version of all. Local but for that. In a job that begins with what another one has saved it is collective
  * over all live ranks, fills the segments, too, and the version is the saved one; what a rank has saved that dies for
- * good before it has loaded it, the lowest living one loads, or, if that dies in the middle, all others.
+ * good before it has loaded it, the lowest living one loads, or, if that dies in the middle, all others. In a set of
+ * replicas that begins anew (keelrun --replicas) it fills the segments, too, with what the whole sets have at their
+ * next keel_keep_commit; the version is that one, and keel_restarted is false.
  * *version  which one; 0: there was none, and the memory is unchanged.
  * *since    how many collectives of all live ranks count since that version (for 0, since the start of the job): these
  *           the process must leave out of the step that it now begins. NULL: the program has none in its steps but

@@ -282,9 +282,32 @@ static struct proc *free_standby(const struct agent *a)
     return NULL;
 }
 
+/* The lowest live rank of the leading set; -1: no set is whole. */
+static int who_asks(const struct view *v)
+{
+    for (int s = 0; s < v->replicas->replicas; s++)
+        for (int r = 0; view_set_is_whole(v, s) && r < v->replicas->ranks; r++)
+            if (view_rank_takes_part(v, replica_native(v->replicas, r, s)))
+                return replica_native(v->replicas, r, s);
+    return -1;
+}
+
+/* Sets that are lost begin anew, where the program keeps memory. */
+static void ask_for_sets(struct agent *a)
+{
+    const struct view *v = &a->view;
+    int asks = v->replicas && v->keeps && !v->stopped ? who_asks(v) : -1;
+    for (int s = 0; asks >= 0 && v->rank[asks].node == a->self && s < v->replicas->replicas; s++)
+        if (view_set_may_begin(v, s)) {
+            struct view_event e = {.type = VIEW_SET_BEGINS, .a = (uint32_t)s, .b = view_set_attempt(v, s)};
+            a->ops.submit(a->ops.user, &e);
+        }
+}
+
 /* Ranks that joined on this node get their processes. */
 void ranks_view_settled(struct agent *a)
 {
+    ask_for_sets(a);
     a->ranks.slides_due = true;
     for (int r = 0; r < a->view.ranks && !a->view.stopped; r++) {
         const struct view_rank *k = &a->view.rank[r];
