@@ -194,6 +194,7 @@ static void test_set_of_a_program_that_cannot_be_taken_over_stays_lost(void **st
     lose(1);
     begin(1);
     assert_false(view_set_is_coming(&v, 1));
+    assert_int_equal(v.rank[RANKS].state, RANK_DEAD); /* nor does a process begin */
 }
 
 static void test_set_that_has_joined_stays_whole(void **state)
