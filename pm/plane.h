@@ -46,7 +46,8 @@ struct plane_callbacks {
     /* The process in seat `seat` of this node (a standby that waits in keel_init) is this life of its rank from now
      * on. */
     void (*assigned)(void *user, int seat, struct life life);
-    /* Start another process on this node for this life of its rank; then plane_process_started with a new seat. */
+    /* Start another process on this node for this life of its rank; then plane_process_started with a new seat, or
+     * plane_process_refused. */
     void (*respawn)(void *user, struct life life);
     /* The opposite of assigned: the process in seat is to end, and its rank goes to another node. It has been told.
      * When it has not ended after a while plane_process_overdue is to be called. A process that ends for a reason of
@@ -115,6 +116,8 @@ int plane_place(const struct plane *plane, int node);
  * fd is our end of its SOCK_SEQPACKET socketpair (the child's end is KEEL_FD in its environment); the plane owns fd
  * now. */
 keel_status plane_process_started(struct plane *plane, int seat, struct life life, int pid, int fd);
+/* No process could be started for this life of its rank: another node is to run it. */
+void plane_process_refused(struct plane *plane, struct life life);
 /* The process in seat ended: by exit with code, or by signal (0 if none). */
 void plane_process_exited(struct plane *plane, int seat, int code, int signal);
 /* The process in seat was released and has not ended for so long that it is to be killed. The callback end follows,

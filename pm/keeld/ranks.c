@@ -1,6 +1,7 @@
 /* The processes of a node: how they start, and become ranks. */
 #include "pm/keeld/ranks_parts.h"
 
+#include "pm/wire/codec.h"
 #include "runtime/base/refusal.h"
 
 #include <errno.h>
@@ -57,10 +58,9 @@ static int start_one(struct keeld *a, struct life life, bool late, char *why, si
         if (spec.world >= 0)
             close(spec.world);
         if (*what)
-            snprintf(why, why_size, "node %d: %s: %s", a->launch.node, what, refusal_error(error, text));
+            snprintf(why, why_size, "%s: %s", what, refusal_error(error, text));
         else
-            snprintf(why, why_size, "node %d: cannot run %s: %s", a->launch.node, a->job.argv[0],
-                     refusal_error(error, text));
+            snprintf(why, why_size, "cannot run %s: %s", a->job.argv[0], refusal_error(error, text));
         return error;
     }
     int seat = next_seat(a, p, life);
@@ -80,8 +80,7 @@ static int start_one(struct keeld *a, struct life life, bool late, char *why, si
         json_pack("{s:i, s:i, s:i}", "rank", life.rank, "pid", (int)p->pid, "incarnation", (int)life.incarnation));
     keel_status status = plane_process_started(a->plane, seat, life, (int)p->pid, keel_fd);
     if (status != KEEL_OK) {
-        snprintf(why, why_size, "node %d: rank %d cannot join: %s", a->launch.node, life.rank,
-                 refusal_text(status, text));
+        snprintf(why, why_size, "rank %d cannot join: %s", life.rank, refusal_text(status, text));
         return EIO;
     }
     return 0;
@@ -94,7 +93,7 @@ static int exit_code_of(int error)
 
 void keeld_ranks_start(struct keeld *a)
 {
-    char why[512];
+    char why[512], line[sizeof why + 24];
     keeld_pmi_open(a);
     keeld_event(a, "start",
                 json_pack("{s:i, s:s, s:b}", "pid", (int)getpid(), "host", a->self_host, "spare",
@@ -103,10 +102,19 @@ void keeld_ranks_start(struct keeld *a)
         int error =
             a->job.settings.rank_node[r] == a->launch.node ? start_one(a, life_of(r, 0), false, why, sizeof why) : 0;
         if (error) {
-            keeld_fail(a, exit_code_of(error), why);
+            snprintf(line, sizeof line, "node %d: %s", a->launch.node, why);
+            keeld_fail(a, exit_code_of(error), line);
             return;
         }
     }
+}
+
+/* The node goes on with what it has. */
+static void tell_not_started(struct keeld *a, struct life life, const char *why)
+{
+    keeld_event(a, "not_started",
+                json_pack("{s:i, s:I, s:o}", "rank", life.rank, "incarnation", (json_int_t)life.incarnation, "why",
+                          codec_text(why)));
 }
 
 /* A spare's processes, once somebody has called keel_init: a program that does not would run there from end to end. */
@@ -118,9 +126,8 @@ void keeld_ranks_standby(struct keeld *a)
         return;
     a->standbys_begun = true;
     for (int i = 0; i < a->job.standbys; i++) {
-        int error = start_one(a, LIFE_NONE, false, why, sizeof why);
-        if (error) {
-            keeld_fail(a, exit_code_of(error), why);
+        if (start_one(a, LIFE_NONE, false, why, sizeof why) != 0) {
+            tell_not_started(a, LIFE_NONE, why); /* when a rank comes here it is tried again */
             return;
         }
     }
@@ -156,8 +163,8 @@ void keeld_ranks_respawn(struct keeld *a, struct life life)
 {
     char why[512];
     if (start_one(a, life, true, why, sizeof why) != 0) {
-        keeld_own_why(a, "%s", why);
-        plane_stop_job(a->plane, 1, why);
+        tell_not_started(a, life, why);
+        plane_process_refused(a->plane, life);
         return;
     }
     tell_begun(a, a->processes[a->process_count - 1].p);

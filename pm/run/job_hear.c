@@ -240,11 +240,19 @@ static void on_still_ends(struct job *j, const json_t *m)
                            rank, (double)ms / 1000);
 }
 
+static void on_not_started(struct job *j, int node, const json_t *m)
+{
+    long long rank;
+    const char *why = json_string_value(json_object_get(m, "why"));
+    if (why && codec_int(m, "rank", -1, j->options->job.ranks - 1, &rank))
+        news_refused(&j->news, node, (int)rank, why);
+}
+
 /* A line of nodes and times: looked into only if it may be one of these. */
 void job_hear_event(struct job *j, int node, const char *line, size_t len)
 {
-    static const char *const told[] = {"\"patience\"", "\"cleared\"", "\"cut_off\"",
-                                       "\"late\"",     "\"auto\"",    "\"still_ends\""};
+    static const char *const told[] = {"\"patience\"", "\"cleared\"",    "\"cut_off\"",    "\"late\"",
+                                       "\"auto\"",     "\"still_ends\"", "\"not_started\""};
     bool any = false;
     for (size_t i = 0; i < sizeof told / sizeof *told; i++)
         any = any || memmem(line, len, told[i], strlen(told[i]));
@@ -265,6 +273,8 @@ void job_hear_event(struct job *j, int node, const char *line, size_t len)
         on_auto(j, m);
     else if (event && strcmp(event, "still_ends") == 0)
         on_still_ends(j, m);
+    else if (event && strcmp(event, "not_started") == 0)
+        on_not_started(j, node, m);
     else if (event && strcmp(event, "late") == 0 && j->options->job.silence_ms < SILENCE_DEFAULT_MS)
         news_late(&j->news, node, json_is_number(by) ? json_number_value(by) : 0, j->options->job.silence_ms);
     json_decref(m);

@@ -103,6 +103,8 @@ static void leave_out(struct news *n, int rank)
     if (n->fault.signal == 0 && fault_is_own(n->rank[rank].signal))
         n->fault = (struct fault){rank, n->rank[rank].signal, n->rank[rank].restarts > 0};
     n->rank[rank].signal = 0;
+    n->rank[rank].refused = false;
+    n->rank[rank].lost = true;
     n->lost_ranks++;
     n->say(n->user, l.text);
 }
@@ -116,9 +118,56 @@ static void take_move(struct news *n, int rank, int to)
     k->done = false; /* its process ended so that another one goes on */
     if (!k->signal)
         return;
+    k->refused = false; /* one line says it all */
     add_death(n, &l, rank);
     add(&l, "; it continues on %s", news_node(n, to, name, sizeof name));
     k->signal = 0;
+    n->say(n->user, l.text);
+}
+
+/* What the view says of it, in the line. */
+static void take_outcome(struct news *n, struct line *l, int rank)
+{
+    char name[NAME];
+    struct news_rank *k = &n->rank[rank];
+    n->lost_ranks += k->node < 0 && !k->lost;
+    k->lost = k->node < 0;
+    if (k->node >= 0)
+        add(l, "rank %d continues on %s", rank, news_node(n, k->node, name, sizeof name));
+    else
+        add(l, "the job goes on without rank %d", rank);
+}
+
+void news_refused(struct news *n, int node, int rank, const char *why)
+{
+    struct line l = {.len = 0};
+    char name[NAME];
+    if (rank >= n->ranks || node < 0 || node >= n->total)
+        return;
+    news_node(n, node, name, sizeof name);
+    if (rank < 0) {
+        add(&l, "%s has no process ready for a rank: %s", name, why);
+    } else {
+        struct news_rank *k = &n->rank[rank];
+        add(&l, "%s could not start rank %d: %s", name, rank, why);
+        k->refused = k->node == node; /* else that view came by another node first */
+        if (!k->refused && !n->replicas && !k->lost) {
+            add(&l, "; ");
+            take_outcome(n, &l, rank);
+        }
+    }
+    n->say(n->user, l.text);
+}
+
+/* The view says what becomes of a rank that could not be started. */
+static void refusal_ends(struct news *n, int rank)
+{
+    struct line l = {.len = 0};
+    struct news_rank *k = &n->rank[rank];
+    k->refused = false;
+    if (n->replicas)
+        return;
+    take_outcome(n, &l, rank);
     n->say(n->user, l.text);
 }
 
@@ -275,9 +324,12 @@ void news_view(struct news *n, uint64_t epoch, const int *rank_node, const bool 
     for (int r = 0; r < n->ranks; r++) {
         if (rank_node[r] >= 0 && rank_node[r] != n->rank[r].node)
             take_move(n, r, rank_node[r]);
+        bool elsewhere = rank_node[r] != n->rank[r].node;
         n->rank[r].node = rank_node[r];
         if (n->rank[r].signal && rank_node[r] < 0)
             leave_out(n, r);
+        else if (n->rank[r].refused && elsewhere)
+            refusal_ends(n, r);
     }
 }
 

@@ -4,7 +4,7 @@
  * A rank's death is told when its outcome is known: it begins again on its node, or a view leaves it out. A node's
  * death is told when the first view without it comes, which also says where its ranks continue, "if the program calls
  * keel_init" where it has not yet. A rank that is moved while its node lives is not told; from then on it is where the
- * views say. */
+ * views say. That a node could not start a rank is told at once, and where it continues with the view. */
 #ifndef KEEL_PM_NEWS_H
 #define KEEL_PM_NEWS_H
 
@@ -20,6 +20,8 @@ struct news_rank {
     int restarts; /* on a live node, after a death of its own */
     /* a death whose outcome is not known yet; signal 0: none, or SIGNAL_HIDDEN */
     int signal, pid, died_at;
+    bool refused; /* its node could not start it, and no view yet says who does */
+    bool lost;    /* for good: that was told */
 };
 
 struct news {
@@ -51,6 +53,8 @@ void news_keels(struct news *n);
 void news_ended(struct news *n, int node, int rank, int pid, int signal);
 /* A rank goes on in a new process on that node. */
 void news_begun(struct news *n, int node, int rank);
+/* A process of the rank (-1: one that would wait for a rank) could not be started on that node. */
+void news_refused(struct news *n, int node, int rank, const char *why);
 /* A committed view. Every agent reports each one: those that were heard before are left out. */
 void news_view(struct news *n, uint64_t epoch, const int *rank_node, const bool *alive, uint64_t now_ns);
 /* Of a program with replicas, where ranks' deaths are told by this alone: loss[REPLICAS_MAX]. The last set's is told by

@@ -114,6 +114,14 @@ void ranks_exited(struct agent *a, struct proc *proc, int code, int signal)
     a->ops.submit(a->ops.user, &e);
 }
 
+void ranks_refused(struct agent *a, struct life life)
+{
+    struct view_event e = view_event_of_life(VIEW_REFUSED, life);
+    e.c = (uint32_t)a->self;
+    FAULT_POINT("procs.refused");
+    a->ops.submit(a->ops.user, &e);
+}
+
 void ranks_ended_job(struct agent *a, struct proc *proc, int code)
 {
     struct view_event stop = {.type = VIEW_STOP, .a = (uint32_t)code};

@@ -54,6 +54,9 @@ void ranks_slide(struct agent *a);
 bool ranks_overdue(struct agent *a, struct proc *proc);
 /* The same for a while already, and it is waited for: a line if it has come to its end and does not end. Once. */
 void ranks_lingers(struct agent *a, struct proc *proc);
+/* No process could be started here for that life of a rank, or what was started cannot be it and is ended by the owner:
+ * by the next view the rank is another node's. The owner says why. */
+void ranks_refused(struct agent *a, struct life life);
 /* The process ended because it was released, or was ended for it: in place of ranks_exited. */
 void ranks_moved(struct agent *a, struct proc *proc);
 /* The same as ranks_exited, and the job ends with this code for it. */

@@ -201,6 +201,9 @@ static void run_command(struct plane *p, const struct command *c)
     case COMMAND_PROCESS_STARTED:
         procs_started(p, c);
         break;
+    case COMMAND_PROCESS_REFUSED:
+        ranks_refused(a, c->life);
+        break;
     case COMMAND_PROCESS_EXITED:
         procs_exited(p, c);
         break;

@@ -13,6 +13,7 @@
 
 #include "runtime/agent/ranks.h"
 #include "runtime/base/log.h"
+#include "runtime/base/refusal.h"
 
 struct process *procs_of(struct plane *p, const struct proc *proc)
 {
@@ -22,26 +23,47 @@ struct process *procs_of(struct plane *p, const struct proc *proc)
     return NULL;
 }
 
-void procs_assign(void *user, struct proc *proc, struct life life)
-{
-    struct plane *p = user;
-    struct process *k = proc ? procs_of(p, proc) : NULL;
-    if (k)
-        procs_welcome(p, k, life);
-    struct upcall *u = queue_upcall_new(p, k ? UPCALL_ASSIGNED : UPCALL_RESPAWN);
-    if (!u)
-        return;
-    u->seat = k ? proc->id : -1;
-    u->life = life;
-    queue_upcall(p, u);
-}
-
 static void queue_seat(struct plane *p, enum upcall_type type, int seat)
 {
     struct upcall *u = queue_upcall_new(p, type);
     if (!u)
         return;
     u->seat = seat;
+    queue_upcall(p, u);
+}
+
+/* The process, or what would be one, is ended; its rank goes to another node. */
+static void refuse(struct plane *p, int seat, struct life life, const char *why)
+{
+    queue_event_of(p, "not_started", J_INT("rank", life.rank), J_UINT("incarnation", life.incarnation),
+                   J_TEXT("why", why));
+    queue_seat(p, UPCALL_END, seat);
+    if (!life_is_none(life))
+        ranks_refused(&p->agent, life);
+}
+
+static bool welcome_or_refuse(struct plane *p, struct process *k, struct life life)
+{
+    char text[REFUSAL_MAX];
+    struct proc *proc = k->proc;
+    if (procs_welcome(p, k, life))
+        return true;
+    refuse(p, proc->id, life, refusal_error(errno, text));
+    ranks_free(&p->agent, proc);
+    return false;
+}
+
+void procs_assign(void *user, struct proc *proc, struct life life)
+{
+    struct plane *p = user;
+    struct process *k = proc ? procs_of(p, proc) : NULL;
+    if (k && !welcome_or_refuse(p, k, life))
+        return;
+    struct upcall *u = queue_upcall_new(p, k ? UPCALL_ASSIGNED : UPCALL_RESPAWN);
+    if (!u)
+        return;
+    u->seat = k ? proc->id : -1;
+    u->life = life;
     queue_upcall(p, u);
 }
 
@@ -125,15 +147,18 @@ void procs_started(struct plane *p, const struct command *c)
         *k = (struct process){
             .proc = proc, .pid = c->pid, .door_fd = c->fd, .fd = -1, .handed_fd = -1, .owner_fd = -1, .failure_fd = -1};
     if (!k || !proc || epoll_ctl(p->epoll_fd, EPOLL_CTL_ADD, c->fd, &ev) != 0 || !entry_open(p, k)) {
-        agent_break(&p->agent, "cannot watch a process");
+        char text[REFUSAL_MAX];
+        refuse(p, c->seat, c->life, refusal_error(errno, text));
         close(c->fd);
         free(k);
+        if (proc)
+            ranks_free(&p->agent, proc);
         return;
     }
     k->next = p->processes;
     p->processes = k;
     if (!life_is_none(c->life))
-        procs_welcome(p, k, c->life);
+        (void)welcome_or_refuse(p, k, c->life);
     else
         ranks_view_settled(&p->agent); /* a standby may be waited for */
 }

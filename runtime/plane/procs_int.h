@@ -11,6 +11,7 @@ enum { PROCS_WELCOME_FDS = 4 + TP_SHM_FDS };
 struct process *procs_of(struct plane *p, const struct proc *proc);
 /* A rank that does not read its socket (256 packets behind) is not waited for. */
 void procs_send_packet(struct process *k, const void *data, size_t len, const int *fds, int nfds);
-/* Tell the process who it is and hand it what it needs. */
-void procs_welcome(struct plane *p, struct process *k, struct life life);
+/* Tell the process who it is and hand it what it needs. False, with errno: there is not enough for that, and it knows
+ * nothing. */
+bool procs_welcome(struct plane *p, struct process *k, struct life life);
 #endif

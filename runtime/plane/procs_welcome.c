@@ -42,7 +42,7 @@ static void make_hall(struct plane *p)
         log_warn("the ranks of this node talk through their agent: %s", strerror(errno));
 }
 
-void procs_welcome(struct plane *p, struct process *k, struct life life)
+bool procs_welcome(struct plane *p, struct process *k, struct life life)
 {
     struct agent *a = &p->agent;
     int intents_fd = -1, shm_fds[TP_SHM_FDS];
@@ -52,8 +52,9 @@ void procs_welcome(struct plane *p, struct process *k, struct life life)
     k->failure_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (!c || k->failure_fd < 0 || !(k->intents = make_intents(&intents_fd, &k->intents_inode)) ||
         tp_shm_create(p->shm, c, shm_fds, &ep) != KEEL_OK) {
-        agent_break(a, "no memory to talk to a rank");
-        return;
+        if (intents_fd >= 0)
+            close(intents_fd);
+        return false;
     }
     if (!counts_begin(p, life.rank, &k->intents->counters))
         log_warn("no memory to count what rank %d does", life.rank);
@@ -73,4 +74,5 @@ void procs_welcome(struct plane *p, struct process *k, struct life life)
     close(intents_fd);
     for (int i = 0; i < TP_SHM_FDS; i++)
         close(shm_fds[i]);
+    return true;
 }

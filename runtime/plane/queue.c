@@ -47,6 +47,12 @@ keel_status plane_process_started(struct plane *p, int seat, struct life life, i
     return KEEL_OK;
 }
 
+void plane_process_refused(struct plane *p, struct life life)
+{
+    struct command c = {.type = COMMAND_PROCESS_REFUSED, .life = life};
+    queue_command(p, &c);
+}
+
 void plane_process_exited(struct plane *p, int seat, int code, int signal)
 {
     struct command c = {.type = COMMAND_PROCESS_EXITED, .seat = seat, .code = code, .signal = signal};

@@ -181,10 +181,20 @@ void plan_list(struct view *v)
         add_move(v, t->lines.move[i].slot, node_of_move(v, s, i), s->node_at[t->lines.move[i].to]);
 }
 
+static void change_plan(struct view *v, const int32_t *dead, int ndead, const int32_t *back, int nback)
+{
+    struct sliding *s = v->sliding;
+    plan_begin_to_weigh(v);
+    (void)transit_change(&s->grid.transit, &s->grid.method, dead, ndead, back, nback);
+    plan_list(v);
+    for (int slot = 0; slot < v->nodes; slot++) /* who has begun where it is not to be any more goes back */
+        if (!next_of(s, slot) && aim_of(s, slot) >= 0 && view_slot_node(v, slot) >= 0)
+            add_move(v, slot, view_slot_node(v, slot), aim_of(s, slot));
+}
+
 static void plan_slides(struct view *v, const int *dead, int ndead, const struct plan_birth *born, int nborn)
 {
     struct sliding *s = v->sliding;
-    struct transit *t = &s->grid.transit;
     int n = 0;
     for (int i = 0; i < ndead; i++)
         if (s->at[dead[i]] >= 0)
@@ -192,12 +202,16 @@ static void plan_slides(struct view *v, const int *dead, int ndead, const struct
     int nback = places_back(v, s, born, nborn);
     if (!view_ranks_begin_again(v))
         return;
-    plan_begin_to_weigh(v);
-    (void)transit_change(t, &s->grid.method, s->dead, n, s->back, nback);
-    plan_list(v);
-    for (int slot = 0; slot < v->nodes; slot++) /* who has begun where it is not to be any more goes back */
-        if (!next_of(s, slot) && aim_of(s, slot) >= 0 && view_slot_node(v, slot) >= 0)
-            add_move(v, slot, view_slot_node(v, slot), aim_of(s, slot));
+    change_plan(v, s->dead, n, s->back, nback);
+}
+
+void plan_refuse(struct view *v, int node)
+{
+    struct sliding *s = v->sliding;
+    if (!s || s->at[node] < 0 || !view_ranks_begin_again(v))
+        return;
+    v->planned = 0;
+    change_plan(v, &s->at[node], 1, s->back, 0);
 }
 
 /* ---- 0D ---- */
@@ -246,6 +260,11 @@ static int planned_node(const struct view *v, int slot)
 static int next_node(const struct view *v, int slot)
 {
     return v->sliding->stays[slot] ? view_slot_node(v, slot) : planned_node(v, slot);
+}
+
+int plan_next(const struct view *v, int slot)
+{
+    return v->sliding && view_ranks_begin_again(v) ? next_node(v, slot) : -1;
 }
 
 int plan_slot_target(const struct view *v, int slot)
@@ -329,8 +348,8 @@ int plan_of_rank(const struct view *v, int rank)
     const struct view_rank *k = &v->rank[rank];
     if (!v->sliding || !view_ranks_begin_again(v) || k->state != RANK_RUNNING)
         return -1;
-    int to = next_node(v, k->slot);
-    return to != k->node ? to : -1;
+    int to = next_node(v, k->slot); /* perhaps where others of its slot live, and none begins any more */
+    return to != k->node && !v->refuses[to] ? to : -1;
 }
 
 uint32_t plan_order(const struct view *v, int slot)

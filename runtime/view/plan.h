@@ -47,6 +47,10 @@ struct plan_birth {
  * until the next call. from is dead for a slot that was lost; a slot that lives is on from. Each goes where nobody
  * stands, or to a node that one before it in the list leaves. */
 void policy_plan(struct view *v, const int *dead, int ndead, const struct plan_birth *born, int nborn);
+/* The node lives and starts no process any more: its place is as good as dead to the method, and slots go elsewhere. */
+void plan_refuse(struct view *v, int node);
+/* Where ranks of the slot are to begin, on a grid; -1: on none. */
+int plan_next(const struct view *v, int slot);
 /* Where the slot's ranks go that were on this dead node; -1: nowhere. */
 int plan_target(const struct view *v, int slot, int dead);
 /* May a rank of that slot begin on that node, which lives? */

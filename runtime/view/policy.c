@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "runtime/view/plan.h"
+#include "runtime/view/view_int.h"
 
 static int members(const struct view *v)
 {
@@ -357,7 +358,7 @@ int policy_spare(const struct view *v, int node)
 {
     int best = -1, best_apart = 0;
     for (int m = 0; m < members(v); m++) {
-        int apart = v->spare_free[m] && v->alive[m] ? spare_apart(v, node, m) : -1;
+        int apart = view_is_spare(v, m) ? spare_apart(v, node, m) : -1;
         if (apart >= 0 && (best < 0 || apart > best_apart)) {
             best = m;
             best_apart = apart;

@@ -41,8 +41,8 @@ void policy_uncount(struct view *v, int copyset, int node);
 void policy_even(struct view *v);
 /* The i-th copy of the copyset at the start, or -1: policy_copy's matter, when all others have theirs. */
 int policy_first_copy(const struct view *v, int copyset, int i);
-/* A live spare that holds no rank and has not been taken, for the node that died: in another domain than the copies
- * left of its slot, the lowest among equals; -1: none. */
+/* A live spare that holds no rank, has not been taken and starts processes, for the node that died or starts none: in
+ * another domain than the copies left of its slot, the lowest among equals; -1: none. */
 int policy_spare(const struct view *v, int node);
 /* It takes the dead node's place in the ring. */
 void policy_replace(struct view *v, int node, int spare);

@@ -71,7 +71,7 @@ static void slot_follows(struct view *v, int slot)
 static int rank_target(const struct view *v, const struct view_rank *k, int node)
 {
     int to = plan_target(v, k->slot, node), home = v->home[k->slot];
-    return to < 0 && view_ranks_begin_again(v) && home >= 0 && v->alive[home] ? home : to;
+    return to < 0 && view_ranks_begin_again(v) && home >= 0 && view_node_starts(v, home) ? home : to;
 }
 
 void view_ranks_lose_node(struct view *v, int node)
@@ -102,6 +102,33 @@ void view_ranks_lose_node(struct view *v, int node)
         view_stop(v, 137, "node %d died", node);
 }
 
+/* Where a rank goes whose node lives and starts no process; -1: nowhere. */
+static int rank_elsewhere(const struct view *v, const struct view_rank *k)
+{
+    int to = plan_next(v, k->slot);
+    for (int r = 0; r < v->ranks && to < 0; r++) /* where others of its slot have gone before */
+        if (v->rank[r].slot == k->slot && v->rank[r].state == RANK_RUNNING && view_node_starts(v, v->rank[r].node))
+            to = v->rank[r].node;
+    to = to < 0 && !plan_grid(v) ? policy_spare(v, k->node) : to;
+    return to >= 0 && view_node_starts(v, to) && view_ranks_begin_again(v) ? to : -1;
+}
+
+/* The next process of a rank that was on a live node: there, if that starts processes. */
+static void begin_again(struct view *v, struct view_rank *k)
+{
+    int from = k->node, to = v->refuses[from] ? rank_elsewhere(v, k) : from;
+    if (to < 0)
+        rank_leave(k, RANK_DEAD);
+    else
+        view_rank_begins(v, k, to);
+    if (to == from)
+        return;
+    if (to >= 0)
+        v->spare_free[to] = false;
+    slot_follows(v, k->slot);
+    v->spare_free[from] = !is_anybodys(v, from);
+}
+
 static bool is_current(const struct view *v, const struct view_event *e)
 {
     return e->a < (uint32_t)v->ranks && v->rank[e->a].state == RANK_RUNNING &&
@@ -125,11 +152,25 @@ void view_rank_dead(struct view *v, const struct view_event *e)
         view_stop(v, signal_code(signal), "rank %d %s", (int)e->a, signal_did(signal, did, sizeof did));
     if (view_ranks_begin_again(v) && k->restarts < VIEW_MAX_RESTARTS) {
         k->restarts++;
-        view_rank_begins(v, k, k->node);
+        begin_again(v, k);
     } else {
         rank_leave(k, RANK_DEAD);
         slot_follows(v, k->slot);
     }
+}
+
+void view_rank_refused(struct view *v, const struct view_event *e)
+{
+    if (!is_current(v, e) || v->rank[e->a].node != (int)e->c)
+        return;
+    struct view_rank *k = &v->rank[e->a];
+    if (!v->refuses[k->node]) {
+        v->refuses[k->node] = true;
+        plan_refuse(v, k->node);
+    }
+    if (!view_ranks_begin_again(v))
+        rank_died(v, k, 0);
+    begin_again(v, k);
 }
 
 void view_rank_moved(struct view *v, const struct view_event *e)
@@ -141,11 +182,13 @@ void view_rank_moved(struct view *v, const struct view_event *e)
         view_rank_dead(v, &(struct view_event){.type = VIEW_RANK_DEAD, .a = e->a, .b = e->b});
         return;
     }
-    bool may = e->c < (uint32_t)view_ids(v) && v->alive[e->c] && plan_allows(v, k->slot, (int)e->c);
-    int from = k->node, to = may ? (int)e->c : from;
-    view_rank_begins(v, k, to);
-    if (to == from)
+    bool may = e->c < (uint32_t)view_ids(v) && view_node_starts(v, (int)e->c) && plan_allows(v, k->slot, (int)e->c);
+    int from = k->node, to = (int)e->c;
+    if (!may || to == from) {
+        begin_again(v, k);
         return;
+    }
+    view_rank_begins(v, k, to);
     k->moved = (struct view_moved){k->moved.times + 1, v->epoch, from, view_moved_order(e->d)};
     v->spare_free[to] = false;
     slot_follows(v, k->slot);

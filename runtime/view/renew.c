@@ -67,17 +67,17 @@ static bool has_ranks_of(const struct view *v, int slot, int set)
 
 static bool has_node(const struct view *v, int slot)
 {
-    return v->home[slot] >= 0 && v->alive[v->home[slot]];
+    return v->home[slot] >= 0 && view_node_starts(v, v->home[slot]);
 }
 
-/* Nodes of the set that do not live, less the spares that there are. */
+/* Nodes of the set that do not live or start no process, less the spares that there are. */
 static int spares_missing(const struct view *v, int set)
 {
     int missing = 0;
     for (int slot = 0; slot < v->nodes; slot++)
         missing += has_ranks_of(v, slot, set) && !has_node(v, slot);
     for (int m = 0; m < view_ids(v); m++)
-        missing -= v->alive[m] && v->spare_free[m];
+        missing -= view_is_spare(v, m);
     return missing;
 }
 
@@ -86,7 +86,7 @@ static void give_node(struct view *v, int slot)
 {
     int before = v->ring[slot], spare = policy_spare(v, before);
     v->spare_free[spare] = false;
-    if (!v->alive[before])
+    if (!view_node_starts(v, before))
         policy_replace(v, before, spare);
     follow_slot(v, slot, spare);
 }

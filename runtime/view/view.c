@@ -37,6 +37,7 @@ bool view_init(struct view *v, enum view_policy policy, int nodes, int spares, i
     v->alive = calloc((size_t)view_ids(v), sizeof *v->alive);
     v->spare_free = calloc((size_t)view_ids(v), sizeof *v->spare_free);
     v->full = calloc((size_t)view_ids(v), sizeof *v->full);
+    v->refuses = calloc((size_t)view_ids(v), sizeof *v->refuses);
     v->born_at = calloc((size_t)view_ids(v), sizeof *v->born_at);
     v->node_death = calloc((size_t)view_ids(v), sizeof *v->node_death);
     v->copyset = calloc((size_t)view_copysets(v), sizeof *v->copyset);
@@ -52,9 +53,9 @@ bool view_init(struct view *v, enum view_policy policy, int nodes, int spares, i
     v->plan = calloc((size_t)nodes + (size_t)ranks, sizeof *v->plan); /* each node's slots, and those of its ranks */
     v->died = calloc((size_t)view_ids(v), sizeof *v->died);
     v->births = calloc((size_t)view_ids(v), sizeof *v->births);
-    if (!take_rule(v, copies) || !v->alive || !v->spare_free || !v->full || !v->born_at || !v->node_death ||
-        !v->copyset || !v->home || !v->began || !v->rank || !v->slot_ranks || !v->ring || !v->load || !v->live ||
-        !v->way || !v->queue || !v->plan || !v->died || !v->births) {
+    if (!take_rule(v, copies) || !v->alive || !v->spare_free || !v->full || !v->refuses || !v->born_at ||
+        !v->node_death || !v->copyset || !v->home || !v->began || !v->rank || !v->slot_ranks || !v->ring || !v->load ||
+        !v->live || !v->way || !v->queue || !v->plan || !v->died || !v->births) {
         view_fini(v);
         return false;
     }
@@ -78,6 +79,7 @@ void view_fini(struct view *v)
     free(v->alive);
     free(v->spare_free);
     free(v->full);
+    free(v->refuses);
     free(v->born_at);
     free(v->node_death);
     free(v->copyset);
@@ -148,6 +150,9 @@ static void apply_one(struct view *v, const struct view_event *e)
         break;
     case VIEW_RANK_MOVED:
         view_rank_moved(v, e);
+        break;
+    case VIEW_REFUSED:
+        view_rank_refused(v, e);
         break;
     case VIEW_RANK_LEFT:
         view_rank_left(v, e);

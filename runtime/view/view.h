@@ -20,6 +20,10 @@
  * like one that was there from the start; what lacks copies then has them placed there in this same view. Ranks that
  * were given up before stay dead.
  *
+ * A node that cannot start a process for a rank *refuses* it (VIEW_REFUSED). It lives, with its ranks and copies, but
+ * no rank begins there any more: this one goes where its slot would go if the node were dead, or stays dead if that is
+ * nowhere. That is no restart, as nothing ran.
+ *
  * A rank *moves* when its process has ended on one node so that its next life begins on another one (VIEW_RANK_MOVED,
  * by the agent on whose node it ended). That is no failure: no death and no restart is counted, and a rank may move as
  * often as it likes. To its data it is the end of a writer, as a death is, unless the process had nothing on its way
@@ -112,6 +116,7 @@ struct view {
     bool *alive;              /* [ids] */
     bool *spare_free;         /* [ids] */
     bool *full;               /* [ids] has no memory for a further copy */
+    bool *refuses;            /* [ids] could not start a process: no rank begins there any more */
     struct view_node_death {
         uint64_t epoch;           /* 0: it lives, or is unborn */
         uint32_t evidence;        /* detect/member.h */
@@ -178,6 +183,7 @@ enum view_event_type {
     VIEW_SUSPECT = 27,    /* a copyset, d its generation: one of its copies may have changed by itself */
     VIEW_SET_BEGINS = 28, /* a set, b its attempts so far: its ranks are to begin anew (renew.c) */
     VIEW_SET_JOINS = 29,  /* a set, b attempt: each of its processes has what the whole sets have */
+    VIEW_REFUSED = 30,    /* a rank, b incarnation: no process could be started for it, c on its node */
 };
 
 /* a of VIEW_FIGURE. What it says holds until the next one of its kind; of a slot only what is of that slot. One that

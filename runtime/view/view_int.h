@@ -17,6 +17,17 @@ static inline int view_copysets(const struct view *v)
     return v->nodes * CLASSES;
 }
 
+/* Can ranks begin there? */
+static inline bool view_node_starts(const struct view *v, int node)
+{
+    return v->alive[node] && !v->refuses[node];
+}
+
+static inline bool view_is_spare(const struct view *v, int node)
+{
+    return v->spare_free[node] && view_node_starts(v, node);
+}
+
 /* copies.c. The one place where a copyset changes: a new generation, and the mode that its copies allow. */
 void copyset_set_mode(const struct view *v, struct view_copyset *g, enum copyset_mode mode);
 /* A further copy, or the first one. False: node is -1. */
@@ -47,6 +58,7 @@ void view_rank_begins(const struct view *v, struct view_rank *k, int node);
 void view_rank_dead(struct view *v, const struct view_event *e);
 void view_rank_moved(struct view *v, const struct view_event *e);
 void view_rank_done(struct view *v, const struct view_event *e);
+void view_rank_refused(struct view *v, const struct view_event *e);
 void view_rank_left(struct view *v, const struct view_event *e);
 void view_rank_doubted(struct view *v, const struct view_event *e);
 

@@ -7,9 +7,10 @@ import signal
 import socket
 import struct
 import sys
+import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
-from keeltest import Job, main, wait_for
+from keeltest import Job, main, state_of, wait_for
 
 MOVED = os.environ.get("KEEL_MOVED", "build/tests/fault/moved")
 MSG_MOVE = 69
@@ -119,23 +120,69 @@ def test_a_rank_goes_to_a_spare_and_back():
 
 def has_no_descriptor(job, node):
     agent = [e["pid"] for e in job.events("start") if e["node"] == node][0]
-    hard = resource.prlimit(agent, resource.RLIMIT_NOFILE)[1]
+    soft, hard = resource.prlimit(agent, resource.RLIMIT_NOFILE)
     resource.prlimit(agent, resource.RLIMIT_NOFILE, (3, hard))
+    return lambda: resource.prlimit(agent, resource.RLIMIT_NOFILE, (soft, hard))
 
 
-def test_an_agent_without_descriptors_cannot_start_a_process_and_says_so():
-    """A rank that begins again, and one that moves to a node that computes."""
-    for node in 1, 2:
-        with Job(["-n", "3", "--nodes", "3", "--on-failure", "substitute", MOVED, "500", "barriers"]) as job:
-            wait_until_it_counts(job, 3)
-            has_no_descriptor(job, node)
-            if node == 1:
-                os.kill([e["pid"] for e in job.events("rank_start") if e["rank"] == 1][0], signal.SIGKILL)
-            else:
-                move(job, 1, 1, 2)
-            code = job.wait()
-            line = "node %d: no descriptors for a process: Too many open files" % node
-            assert code == 1 and line in job.stderr(), (code, job.stderr())
+def rank_pid(job, rank):
+    return [e["pid"] for e in job.events("rank_start") if e["rank"] == rank][-1]
+
+
+NO_DESCRIPTORS = "no descriptors for a process: Too many open files"
+
+
+def test_a_rank_that_its_node_cannot_start_goes_to_a_spare():
+    """The node has no descriptors, or the program's file is gone, of which a spare has processes that wait. Who lives
+    on the node lives on."""
+    with tempfile.TemporaryDirectory(prefix="keel-test-") as folder:
+        program = os.path.join(folder, "moved")
+        for what, why in (has_no_descriptor, NO_DESCRIPTORS), (lambda *_: os.unlink(program), "cannot run " + program):
+            if not os.path.lexists(program):
+                os.symlink(os.path.abspath(MOVED), program)
+            with Job(["-n", "4", "--nodes", "2", "--spares", "1", "--on-failure", "substitute", program, "500",
+                      "barriers"], env={"KEEL_FAULT": "rank.barrier_left:3:stop:rank=3"}) as job:
+                wait_until_it_counts(job, 4)
+                wait_for(lambda: len([e for e in job.events("rank_start") if e["node"] == 2]) == 2, "the spare's")
+                pid = rank_pid(job, 3)
+                wait_for(lambda: state_of(pid) == "T", "rank 3 to have counted")
+                has_it_again = what(job, 1)
+                os.kill(pid, signal.SIGKILL)
+                wait_for(lambda: job.events("not_started"), "node 1 to say that it cannot")
+                if has_it_again:
+                    has_it_again()  # it is to accept connections
+                code = job.wait()
+                assert code == 0 and begun(job, 3) == ["1", "2"], (why, code, job.stdout(), job.stderr())
+                assert all(len(begun(job, r)) == 1 for r in range(3)), (why, job.stdout())
+                told = job.stderr().splitlines()
+                at = [i for i, line in enumerate(told) if "node 1 could not start rank 3: " + why in line]
+                assert len(at) == 1 and "continues on node 2" in job.stderr(), (why, told)
+                assert not [e for e in job.events("view") if "dead_node" in e], (why, told)
+
+
+def test_a_rank_that_moves_to_a_node_that_cannot_start_it_comes_back():
+    with Job(["-n", "3", "--nodes", "3", "--on-failure", "substitute", MOVED, "500", "barriers"]) as job:
+        wait_until_it_counts(job, 3)
+        has_them_again = has_no_descriptor(job, 2)
+        move(job, 1, 1, 2)
+        wait_for(lambda: job.events("not_started"), "node 2 to say that it cannot")
+        has_them_again()  # it is to accept connections
+        code = job.wait()
+        assert code == 0 and begun(job, 1) == ["1", "1"], (code, job.stdout(), job.stderr())
+        assert "node 2 could not start rank 1: " + NO_DESCRIPTORS in job.stderr(), job.stderr()
+        assert "rank 1 continues on node 1" in job.stderr(), job.stderr()
+
+
+def test_a_rank_that_nobody_can_start_stays_dead():
+    with Job(["-n", "3", "--nodes", "3", "--on-failure", "substitute", MOVED, "500", "barriers"]) as job:
+        wait_until_it_counts(job, 3)
+        has_no_descriptor(job, 1)
+        os.kill(rank_pid(job, 1), signal.SIGKILL)
+        code = job.wait()
+        assert begun(job, 1) == ["1"], (code, job.stdout(), job.stderr())
+        assert "node 1 could not start rank 1: " + NO_DESCRIPTORS in job.stderr(), job.stderr()
+        assert "the job goes on without" in job.stderr(), job.stderr()
+        assert code == 1 and "line 67: at == steps: false" in job.stderr(), job.stderr()  # of those that went on
 
 
 main(globals())

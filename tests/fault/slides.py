@@ -112,8 +112,9 @@ def test_where_a_slot_goes_the_node_dies_while_it_is_filled():
 
 def use_up_descriptors(pid):
     there = {int(fd) for fd in os.listdir("/proc/%d/fd" % pid)}
-    _, hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    soft, hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
     resource.prlimit(pid, resource.RLIMIT_NOFILE, (min(set(range(hard)) - there), hard))
+    return lambda: resource.prlimit(pid, resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_where_a_slot_goes_the_node_has_no_descriptors():
@@ -128,6 +129,28 @@ def test_where_a_slot_goes_the_node_has_no_descriptors():
         given_up = [(e["slot"], e["to"]) for e in job.events("move_given_up")]
         assert code == 0 and field(job.stdout()) == reference(), (code, job.stderr())
         assert given_up == [(2, 3)] and began(job)[2] == [2], (given_up, began(job))
+
+
+
+
+def test_where_a_rank_is_to_begin_the_node_has_no_descriptors():
+    """It goes to the next spare, and nobody else dies."""
+    grids = {"none": [], "line": LINE}
+    for name, grid in grids.items():
+        with Job(["-n", "3", "--nodes", "3", "--on-failure", "substitute", "--spares", "2"] + grid + FIELD +
+                 ["--redundancy", "triple"], env={"KEEL_LEAVE_MS": "60000"}) as job:
+            wait_for(lambda: len([e for e in job.events("application") if e["name"] == "stencil_begun"]) == 3,
+                     "all to begin")
+            wait_for(lambda: len(job.events("rank_start")) == 5, "processes to wait on the spares")
+            give_back = use_up_descriptors([e["pid"] for e in job.events("start") if e["node"] == 3][0])
+            subprocess.run([KEELCTL, "kill-node", job.id(), "2"], check=True, capture_output=True, timeout=30)
+            wait_for(lambda: job.events("not_started"), "node 3 to say that it cannot")
+            give_back()  # it is to accept connections
+            code = job.wait()
+            assert code == 0 and field(job.stdout()) == reference(), (name, code, job.stderr())
+            assert began(job)[2] == [2, 4], (name, began(job), job.stderr())
+            assert "node 3 could not start rank 2: " in job.stderr(), (name, job.stderr())
+            assert "rank 2 continues on node 4" in job.stderr(), (name, job.stderr())
 
 
 main(globals())

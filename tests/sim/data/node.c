@@ -187,7 +187,13 @@ static void spawned(void *arg, uint64_t unused)
 {
     (void)unused;
     struct spawn *s = arg;
-    if (!s->node->dead) {
+    struct world *w = s->node->w;
+    if (!s->node->dead && w->refused < w->setup.refusals && !w->healing && sched_chance(&w->sched, 0.6)) {
+        w->refused++;
+        world_say(w, "node %d cannot start rank %d", s->node->id, s->life.rank);
+        node_command(s->node, &(struct command){
+                                  .type = COMMAND_REFUSED, .rank = s->life.rank, .incarnation = s->life.incarnation});
+    } else if (!s->node->dead) {
         struct runner *r = runner_new(s->node, s->life.rank, s->life.incarnation);
         node_command(s->node, &(struct command){.type = COMMAND_STARTED,
                                                 .runner = r,
@@ -267,12 +273,27 @@ static void started(struct node *n, const struct command *c)
         ranks_view_settled(&n->agent); /* one that waits may be waited for */
 }
 
+/* M17 */
+static void look_at_beginners(const struct node *n, const bool *refused)
+{
+    const struct view *v = &n->agent.view;
+    for (int r = 0; r < v->ranks; r++) {
+        const struct view_rank *k = &v->rank[r];
+        if (k->state == RANK_RUNNING && k->joined == v->epoch && refused[k->node])
+            world_fail(n->w, "epoch %llu: rank %d is to begin on node %d, which starts no process",
+                       (unsigned long long)v->epoch, r, k->node);
+    }
+}
+
 static void committed(struct node *n, const struct command *c)
 {
     world_say(n->w, "node %d commits epoch %llu (%d events, first %u %u)", n->id, (unsigned long long)c->epoch, c->n,
               c->n ? c->event[0].type : 0, c->n ? c->event[0].a : 0);
+    bool refused[NODES_MAX];
+    memcpy(refused, n->agent.view.refuses, (size_t)view_ids(&n->agent.view) * sizeof *refused);
     model_commit(n->w, n, c);
     recover_commit(&n->agent, c->epoch, c->event, c->n, c->value);
+    look_at_beginners(n, refused);
     replicas_committed(n);
     disasters_committed(n->w, n->id);
 }
@@ -298,6 +319,9 @@ static void run_command(struct node *n, const struct command *c)
             ranks_moved(a, proc);
         else if (proc)
             ranks_exited(a, proc, c->code, c->signal);
+        break;
+    case COMMAND_REFUSED:
+        ranks_refused(a, life_of(c->rank, c->incarnation));
         break;
     case COMMAND_MOVE:
         n->w->moves += ranks_release(a, life_of(c->rank, c->incarnation), c->node, c->order);
@@ -492,6 +516,8 @@ void node_start(struct node *n)
         if (s->rank_node[r] == n->id)
             node_command(n, &(struct command){.type = COMMAND_STARTED, .runner = runner_new(n, r, 0), .rank = r});
     }
+    if (s->refusals && sched_chance(&w->sched, 0.7))
+        most = 0; /* it has no room for a process that waits */
     for (int i = 0; n->id >= s->nodes && i < most; i++)
         node_command(n, &(struct command){.type = COMMAND_STARTED, .runner = runner_new(n, -1, 0), .rank = -1});
 }

@@ -32,6 +32,8 @@ const struct scenario scenario[] = {
     {"moves", "ranks that live move to other nodes, one by one, and ranks and nodes die", scenario_moves},
     {"slides", "nodes on a grid die, lines of ranks that live move by one node, and more die while they do",
      scenario_slides},
+    {"refusals", "the same, or ranks that move, and nodes cannot start the processes that are to begin there",
+     scenario_refusals},
     {"weighings", "the same by auto, whose figures agents say, and who is asked to move ranks that live",
      scenario_weighings},
     {"grids", "the same on grids of 16 nodes, some of them dead at the start, by methods that look at the load too",

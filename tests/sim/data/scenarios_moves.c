@@ -105,6 +105,24 @@ void scenario_slides(struct setup *s, struct rng *rng)
     move_aims(s, rng);
 }
 
+/* The same, and nodes where a rank is to begin cannot start a process. */
+void scenario_refusals(struct setup *s, struct rng *rng)
+{
+    if (rng_below(rng, 3))
+        scenario_slides(s, rng);
+    else
+        scenario_moves(s, rng);
+    s->spares += s->grid.nodes ? 0 : (int)rng_below(rng, 3);
+    s->refusals = 1 + (int)rng_below(rng, 4);
+    s->disasters = 1 + (int)rng_below(rng, 5);
+    if (rng_below(rng, 2) && s->aims < AIMS_MAX) {
+        struct aim *a = &s->aim[s->aims++];
+        *a = (struct aim){.point = "procs.refused", .node = -1, .rank = -1, .nth = 1 + (unsigned)rng_below(rng, 2)};
+        a->action = rng_below(rng, 2) ? AIM_NODE : AIM_STALL;
+        a->ns = rng_below(rng, 5 * MS);
+    }
+}
+
 /* 4x4 and its like, as a whole: places that are dead at the start, methods that look at the load of links or that the
  * user has written, bounds. */
 void scenario_grids(struct setup *s, struct rng *rng)

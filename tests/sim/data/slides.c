@@ -13,6 +13,7 @@ enum { PLACES_MAX = NODES_MAX + DEAD_MAX };
 struct slides {
     struct grid_state grid;
     int node_at[PLACES_MAX], at[NODES_MAX]; /* who has that place, which place somebody has (-1: none) */
+    bool refuses[NODES_MAX];                /* that the library was told of */
 };
 
 bool slides_rule(const struct setup *s, struct grid_rule *rule)
@@ -142,17 +143,22 @@ static int wanted(const struct slides *s, int slot)
     return s->grid.place.slot_at[place] == slot ? s->node_at[place] : -1;
 }
 
-/* The library is told of figures and questions, in the order of the view's events. Where copies are the view alone
- * knows. */
+/* The library is told of figures, questions and nodes that start no process, which are dead to it, in the order of the
+ * view's events. Where copies are the view alone knows. */
 static void follow_weighing(struct slides *s, const struct view *v, const struct command *c)
 {
     bool asked = false;
-    for (int i = 0; i < c->n && s->grid.chooses; i++) {
+    for (int i = 0; i < c->n; i++) {
         const struct view_event *e = &c->event[i];
         struct weigh *w = &s->grid.chooser.weigh;
-        if (e->type == VIEW_FIGURE)
+        if (e->type == VIEW_FIGURE && s->grid.chooses)
             plan_take_figure(w, v->nodes, e);
-        if (e->type != VIEW_REBALANCE || asked)
+        if (e->type == VIEW_REFUSED && e->c < (uint32_t)view_ids(v) && v->refuses[e->c] && !s->refuses[e->c]) {
+            s->refuses[e->c] = true;
+            if (s->at[e->c] >= 0)
+                (void)transit_change(&s->grid.transit, &s->grid.method, &s->at[e->c], 1, NULL, 0);
+        }
+        if (e->type != VIEW_REBALANCE || asked || !s->grid.chooses)
             continue;
         asked = true;
         if (!s->grid.transit.pending && !s->grid.place.homeless && !v->stopped &&
@@ -196,7 +202,7 @@ void slides_committed(struct world *w, const struct command *c)
         const struct view_rank *k = &v->rank[r];
         int to = plan_of_rank(v, r), is = to >= 0 ? to : k->node, want = wanted(s, k->slot), given_up;
         if (plan_gave_up(v, k->slot, &given_up)) /* without memory there: the library does not know of it */
-            want = view_slot_node(v, k->slot);
+            want = v->refuses[view_slot_node(v, k->slot)] ? is : view_slot_node(v, k->slot);
         if (k->state == RANK_RUNNING && want >= 0 && is != want)
             world_fail(w, "epoch %llu: rank %d of slot %d is to be on node %d, and the library has %d",
                        (unsigned long long)v->epoch, r, k->slot, is, want);

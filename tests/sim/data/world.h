@@ -25,8 +25,9 @@ struct api_calls;
 enum command_type {
     COMMAND_STARTED,
     COMMAND_EXITED,
-    COMMAND_MOVE,  /* the node's rank to node */
-    COMMAND_WEIGH, /* this node has measured value, or its user asks (agent/weighing.h); kind of it in code */
+    COMMAND_REFUSED, /* no process could be started for the rank's life */
+    COMMAND_MOVE,    /* the node's rank to node */
+    COMMAND_WEIGH,   /* this node has measured value, or its user asks (agent/weighing.h); kind of it in code */
     COMMAND_CONTROL,
     COMMAND_PREPARE,
     COMMAND_COMMIT,
@@ -192,6 +193,7 @@ struct setup {
     int scrubs;                               /* blocks that the scrubber suspects; 0: there is none */
     bool flips;                               /* of bits in copies at rest, and the scrubber is on */
     int weighings;                            /* figures that agents say, and questions whether ranks should move */
+    int refusals;                             /* processes that cannot be started where one is to begin */
     int sticks;                               /* answers that stay where they are, though who owes them lives */
     double yield;                             /* at a fault point */
     uint64_t fail_at;   /* the n-th allocation of fail_rank's process, or of fail_node's agent, fails; 0: none does */
@@ -245,6 +247,7 @@ struct world {
     int restored_said, reduced_said, lost_said;
     uint64_t deaths; /* of nodes */
     uint64_t moves;  /* of ranks that were released */
+    int refused;     /* of setup.refusals */
     int gates;       /* quiet moments that are over: ranks do not go beyond the next one */
     bool hopeless;   /* the data of the runtime itself are lost: nothing more is demanded */
     char why[400];

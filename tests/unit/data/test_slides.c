@@ -235,6 +235,46 @@ static void test_slides_deaths_while_ranks_move(void **state)
     }
 }
 
+/* A node of the line, whose slot has gone on or is to go, cannot start the one that comes: the method takes it for
+ * dead, ranks that live there go on elsewhere, and nobody is lost. */
+static void test_slides_nodes_that_start_no_process_are_dead_to_the_plan(void **state)
+{
+    (void)state;
+    struct rng rng;
+    seed_rng(&rng);
+    for (int run = 0; run < 200; run++) {
+        struct grid_world w;
+        open_world(&w, run % 2 ? "hybrid(all)" : "1D", 2 * SLOTS, 0);
+        int dead[2] = {(int)rng_below(&rng, SLOTS), -1};
+        kill_nodes(&w, dead, 1);
+        int began[2 * SLOTS], n = 0, refusing = -1;
+        for (int r = 0; r < w.v.ranks; r++) {
+            int to = plan_of_rank(&w.v, r);
+            if (to >= 0 && rng_below(&rng, 2))
+                move_rank(&w, r, to);
+            if (w.v.rank[r].incarnation > 0)
+                began[n++] = r;
+        }
+        for (int i = 0; i < n; i++) {
+            const struct view_rank *k = &w.v.rank[began[i]];
+            if (refusing >= 0 && k->node != refusing)
+                continue;
+            refusing = k->node;
+            struct view_event e = {VIEW_REFUSED, (uint32_t)began[i], k->incarnation, (uint32_t)k->node, 0};
+            change(&w, &e, 1);
+            assert_int_equal(k->state, RANK_RUNNING);
+            assert_true(w.v.alive[k->node] && k->node != refusing);
+        }
+        carry_out(&w, &rng);
+        for (int r = 0; r < w.v.ranks; r++) {
+            assert_int_equal(w.v.rank[r].state, RANK_RUNNING);
+            assert_true(w.v.rank[r].node != refusing);
+            assert_int_equal(w.v.rank[r].node, view_slot_node(&w.v, w.v.rank[r].slot));
+        }
+        close_world(&w);
+    }
+}
+
 static void test_slides_rank_goes_nowhere_but_where_its_slot_is_to_go(void **state)
 {
     (void)state;
@@ -610,6 +650,7 @@ int main(void)
         cmocka_unit_test(test_slides_plan_of_the_view_is_that_of_keel_place),
         cmocka_unit_test(test_slides_two_deaths_in_one_view_are_one_plan),
         cmocka_unit_test(test_slides_deaths_while_ranks_move),
+        cmocka_unit_test(test_slides_nodes_that_start_no_process_are_dead_to_the_plan),
         cmocka_unit_test(test_slides_rank_goes_nowhere_but_where_its_slot_is_to_go),
         cmocka_unit_test(test_slides_node_that_comes_back_has_its_place),
         cmocka_unit_test(test_slides_node_that_is_new_has_the_place_that_it_names),

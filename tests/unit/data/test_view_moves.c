@@ -180,6 +180,86 @@ static void test_view_rank_whose_node_dies_with_its_move_goes_to_the_spare(void 
     view_fini(&v);
 }
 
+/* ---- nodes that start no process ---- */
+
+static void refuse(struct view *v, int rank, int node)
+{
+    apply(v, VIEW_REFUSED, (uint32_t)rank, v->rank[rank].incarnation, (uint32_t)node, 0);
+}
+
+static void test_view_rank_that_a_spare_cannot_start_goes_to_the_next_one(void **state)
+{
+    (void)state;
+    struct view v;
+    open_view(&v, VIEW_SUBSTITUTE, 4, 3, 8); /* two ranks each */
+    kill_node(&v, 1);
+    assert_runs(&v, 2, 4, 1);
+    refuse(&v, 2, 4);
+    assert_runs(&v, 2, 5, 2);
+    assert_runs(&v, 3, 4, 1); /* it may have begun there */
+    refuse(&v, 3, 4);
+    assert_runs(&v, 3, 5, 2);
+    assert_int_equal(view_slot_node(&v, 1), 5);
+    assert_int_equal(v.rank[2].restarts, 0);
+    assert_int_equal(v.rank[2].death.times, 1); /* by its node */
+    assert_true(v.alive[4] && v.refuses[4]);
+    kill_node(&v, 0);
+    assert_runs(&v, 0, 6, 1); /* not 4 */
+    kill_node(&v, 2);
+    assert_int_equal(v.rank[4].state, RANK_DEAD); /* none is left but 4 */
+    view_fini(&v);
+}
+
+/* The ranks that live there go on, and what died goes elsewhere; at once the next time. */
+static void test_view_node_that_starts_nothing_keeps_its_ranks(void **state)
+{
+    (void)state;
+    struct view v;
+    open_view(&v, VIEW_SUBSTITUTE, 3, 1, 9);
+    apply(&v, VIEW_RANK_DEAD, 4, 0, 9, 0);
+    assert_runs(&v, 4, 1, 1);
+    refuse(&v, 4, 1);
+    assert_runs(&v, 4, 3, 2);
+    assert_runs(&v, 3, 1, 0);
+    assert_int_equal(view_slot_node(&v, 1), 1);
+    assert_int_equal(v.rank[4].restarts, 1);
+    apply(&v, VIEW_RANK_DEAD, 5, 0, 9, 0);
+    assert_runs(&v, 5, 3, 1);
+    move_rank(&v, 4, 1, true);
+    assert_runs(&v, 4, 3, 3); /* it comes back to none that starts nothing */
+    apply(&v, VIEW_RANK_DEAD, 3, 0, 9, 0);
+    assert_runs(&v, 3, 3, 1);
+    assert_int_equal(view_slot_node(&v, 1), 3);
+    view_fini(&v);
+}
+
+static void test_view_rank_that_nobody_can_start_stays_dead(void **state)
+{
+    (void)state;
+    struct view v;
+    open_view(&v, VIEW_SUBSTITUTE, 3, 0, 3);
+    apply(&v, VIEW_RANK_DEAD, 1, 0, 9, 0);
+    refuse(&v, 1, 1);
+    assert_int_equal(v.rank[1].state, RANK_DEAD);
+    assert_int_equal(v.rank[1].death.signal, 9);
+    assert_false(v.stopped);
+    view_fini(&v);
+}
+
+static void test_view_refusal_of_another_life_or_node_changes_nothing(void **state)
+{
+    (void)state;
+    struct view v;
+    open_view(&v, VIEW_SUBSTITUTE, 3, 2, 3);
+    kill_node(&v, 1);
+    refuse(&v, 1, 0);
+    apply(&v, VIEW_REFUSED, 1, 0, 3, 0); /* the life before */
+    apply(&v, VIEW_REFUSED, 9, 0, 3, 0);
+    assert_runs(&v, 1, 3, 1);
+    assert_false(v.refuses[0] || v.refuses[3]);
+    view_fini(&v);
+}
+
 static void test_view_move_of_who_has_left_is_its_end(void **state)
 {
     (void)state;
@@ -245,6 +325,10 @@ int main(void)
         cmocka_unit_test(test_view_move_that_is_stale_or_repeated_changes_nothing),
         cmocka_unit_test(test_view_rank_whose_target_is_dead_begins_again_where_it_was),
         cmocka_unit_test(test_view_rank_whose_node_dies_with_its_move_goes_to_the_spare),
+        cmocka_unit_test(test_view_rank_that_a_spare_cannot_start_goes_to_the_next_one),
+        cmocka_unit_test(test_view_node_that_starts_nothing_keeps_its_ranks),
+        cmocka_unit_test(test_view_rank_that_nobody_can_start_stays_dead),
+        cmocka_unit_test(test_view_refusal_of_another_life_or_node_changes_nothing),
         cmocka_unit_test(test_view_move_of_who_has_left_is_its_end),
         cmocka_unit_test(test_view_move_where_nobody_begins_again_is_a_death),
         cmocka_unit_test(test_view_death_of_a_node_with_ranks_of_two_slots),

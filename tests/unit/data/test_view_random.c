@@ -10,7 +10,10 @@ static struct view_event random_event(const struct view *v, struct rng *rng)
     uint32_t copyset = (uint32_t)rng_below(rng, (uint64_t)v->nodes * CLASSES),
              r = (uint32_t)rng_below(rng, (uint64_t)v->ranks);
     uint64_t generation = v->copyset[copyset].generation;
-    switch (rng_below(rng, 16)) {
+    switch (rng_below(rng, 17)) {
+    case 16:
+        return (struct view_event){VIEW_REFUSED, r, v->rank[r].incarnation - (rng_below(rng, 4) == 0),
+                                   (uint32_t)v->rank[r].node, 0};
     case 14:
         return (struct view_event){VIEW_FIGURE, (uint32_t)rng_below(rng, 5), r, 1, generation};
     case 15:

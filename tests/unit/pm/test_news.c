@@ -56,6 +56,33 @@ static void test_news_job_without_mishap_tells_nothing(void **state)
     news_fini(&n);
 }
 
+static void test_news_node_that_cannot_start_a_rank_is_told_of_at_once_and_where_it_continues_by_the_view(void **state)
+{
+    (void)state;
+    struct news n = started(NULL);
+    news_refused(&n, 3, -1, "no descriptors");
+    news_refused(&n, 1, 2, "no descriptors");
+    assert_string_equal(told, "node 3 has no process ready for a rank: no descriptors\n"
+                              "node 1 could not start rank 2: no descriptors\n");
+    told[0] = '\0';
+    VIEW(&n, 1, 6 * S, SET(0, 0, 1, 1, 2, 2), SET(true, true, true, true)); /* of something else */
+    assert_string_equal(told, "");
+    VIEW(&n, 2, 6 * S, SET(0, 0, 3, 1, 2, 2), SET(true, true, true, true));
+    assert_string_equal(told, "rank 2 continues on node 3\n");
+    told[0] = '\0';
+    VIEW(&n, 3, 6 * S, SET(0, 0, 3, -1, 2, 2), SET(true, true, true, true)); /* another node said that first */
+    news_refused(&n, 1, 3, "no memory");
+    news_refused(&n, 3, 2, "no memory");
+    VIEW(&n, 4, 6 * S, SET(0, 0, -1, -1, 2, 2), SET(true, true, true, true));
+    assert_string_equal(told, "node 1 could not start rank 3: no memory; the job goes on without rank 3\n"
+                              "node 3 could not start rank 2: no memory\n"
+                              "the job goes on without rank 2\n");
+    told[0] = '\0';
+    news_over(&n, 0);
+    assert_string_equal(told, "the job ended with exit code 0 after the loss of 2 ranks\n");
+    news_fini(&n);
+}
+
 static void test_news_rank_that_crashed_for_good_is_remembered(void **state)
 {
     (void)state;
@@ -331,6 +358,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_news_sets_that_are_retired_are_told_once),
         cmocka_unit_test(test_news_job_without_mishap_tells_nothing),
+        cmocka_unit_test(test_news_node_that_cannot_start_a_rank_is_told_of_at_once_and_where_it_continues_by_the_view),
         cmocka_unit_test(test_news_rank_that_crashed_for_good_is_remembered),
         cmocka_unit_test(test_news_killed_rank_begins_again_on_its_node),
         cmocka_unit_test(test_news_hidden_death_is_told_and_is_a_fault),
