@@ -102,6 +102,7 @@ static enum weigh_shape shape_of(uint32_t declared)
  * neighbouring ones: an upper bound. */
 struct seen {
     enum weigh_shape shape;
+    bool withdrawn; /* by a process that has declared nothing else since */
     uint64_t bytes, ranks;
     uint64_t moved[COUNTERS_N], all;
 };
@@ -116,6 +117,7 @@ static struct seen look(const struct agent *a)
             continue;
         uint32_t declared = atomic_load_explicit(&p->intents->pattern, memory_order_acquire);
         s.ranks++;
+        s.withdrawn |= declared == PATTERN_WITHDRAWN;
         if (shape_of(declared) != WEIGH_NOTHING) {
             s.shape = shape_of(declared);
             s.bytes = atomic_load_explicit(&p->intents->pattern_bytes, memory_order_relaxed);
@@ -194,6 +196,8 @@ static void say_pattern(struct agent *a, bool at_any_rate)
     const struct weigh_figures *said = &weigh_of(a)->figures;
     struct weigh_figures now = pattern_now(a);
     uint64_t horizon = seconds(a);
+    if (said->declared && !now.declared && !look(a).withdrawn)
+        return; /* the processes here have just begun, and the program has not come to it again */
     bool other = now.shape != said->shape || now.declared != said->declared ||
                  is_another(now.message_bytes, said->message_bytes) ||
                  is_another(now.steps_per_ks, said->steps_per_ks) || is_another(horizon, said->horizon_ms / 1000);

@@ -76,8 +76,9 @@ enum release {
 /* intent_page.moved. COMPLETE: all that it has begun is complete in all copies. */
 enum moved_word { MOVED_NOT, MOVED_COMPLETE, MOVED_IN_DOUBT };
 
-/* intent_page.pattern: to whom a rank sends at each step. The numbers are those of topo/weigh.h. */
-enum note_pattern { PATTERN_NONE, PATTERN_BESIDE, PATTERN_AROUND, PATTERN_NEXT, PATTERN_EVERYBODY };
+/* intent_page.pattern: to whom a rank sends at each step. The numbers are those of topo/weigh.h, but for the last one:
+ * what was declared holds no more. NONE: this process has said nothing yet. */
+enum note_pattern { PATTERN_NONE, PATTERN_BESIDE, PATTERN_AROUND, PATTERN_NEXT, PATTERN_EVERYBODY, PATTERN_WITHDRAWN };
 
 struct intent_page {
     _Atomic uint32_t open;    /* puts that are not complete: a rank that exits with some is in doubt */

@@ -70,10 +70,10 @@ int call_grid_distance(int a, int b)
 
 keel_status call_pattern(keel_pattern_kind kind, uint64_t bytes)
 {
-    static const enum note_pattern of[] = {
-        [KEEL_PATTERN_NONE] = PATTERN_NONE,    [KEEL_PATTERN_5P] = PATTERN_BESIDE,  [KEEL_PATTERN_7P] = PATTERN_BESIDE,
-        [KEEL_PATTERN_9P] = PATTERN_AROUND,    [KEEL_PATTERN_27P] = PATTERN_AROUND, [KEEL_PATTERN_RING] = PATTERN_NEXT,
-        [KEEL_PATTERN_ALL] = PATTERN_EVERYBODY};
+    static const enum note_pattern of[] = {[KEEL_PATTERN_NONE] = PATTERN_WITHDRAWN, [KEEL_PATTERN_5P] = PATTERN_BESIDE,
+                                           [KEEL_PATTERN_7P] = PATTERN_BESIDE,      [KEEL_PATTERN_9P] = PATTERN_AROUND,
+                                           [KEEL_PATTERN_27P] = PATTERN_AROUND,     [KEEL_PATTERN_RING] = PATTERN_NEXT,
+                                           [KEEL_PATTERN_ALL] = PATTERN_EVERYBODY};
     struct client *c = &process_client;
     if (!c->ready)
         return KEEL_ERR_STATE;
