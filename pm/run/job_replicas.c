@@ -2,6 +2,7 @@
 
 #include "pm/wire/codec.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,6 +24,7 @@ static void show(void *user, int rank, int stream, const uint8_t *data, size_t l
 static void differs(void *user, int rank, int stream, int set, uint64_t at)
 {
     struct job *j = user;
+    j->replicas.differ |= stream == 0;
     job_say(j,
             "rank %d has not written the same in all sets: set %d and another one differ from byte %llu of its %s on",
             rank, set, (unsigned long long)at, name_of(stream));
@@ -75,6 +77,24 @@ static void let_join(struct job *j, const json_t *sets)
         }
 }
 
+/* Its program said that something is wrong, or crashed. */
+static bool is_by_itself(const struct replica_loss *loss)
+{
+    static const int crashes[] = {SIGILL, SIGABRT, SIGBUS, SIGFPE, SIGSEGV};
+    bool crashed = false;
+    for (size_t i = 0; i < sizeof crashes / sizeof *crashes; i++)
+        crashed |= loss->signal == crashes[i];
+    return crashed || loss->code != 0;
+}
+
+static bool leads(const struct job_replicas *r, int set)
+{
+    for (int s = 0; s < set; s++)
+        if (!r->loss[s].retired)
+            return false;
+    return true;
+}
+
 void job_replicas_view(struct job *j, const json_t *sets)
 {
     struct job_replicas *r = &j->replicas;
@@ -83,6 +103,8 @@ void job_replicas_view(struct job *j, const json_t *sets)
     for (int s = 0; s < map_of(j)->replicas; s++)
         if (!r->loss[s].retired) {
             is_new[s] = loss_of(j, json_array_get(sets, (size_t)s), &r->loss[s]);
+            if (is_new[s] && is_by_itself(&r->loss[s]) && leads(r, s))
+                r->failed = s + 1;
             r->lost_at[s] = is_new[s] ? (long long)j->news.epoch : r->lost_at[s];
         }
     news_sets(&j->news, r->loss);
@@ -170,4 +192,11 @@ void job_replicas_over(struct job *j)
 {
     if (j->replicas.output && j->verdict.code == 0)
         replica_output_finish(j->replicas.output);
+    if (j->verdict.code == 0 && j->replicas.failed && j->replicas.differ) {
+        j->io.failed = true;
+        job_say(j,
+                "standard output is not to be relied on: sets differ, and that of set %d was shown, which ended with "
+                "an error",
+                j->replicas.failed - 1);
+    }
 }

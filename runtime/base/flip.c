@@ -22,6 +22,7 @@ struct reading {
     char *why;
     size_t size;
     bool rate_given, count_given;
+    unsigned keys; /* a bit for each of keys[] that was given */
 };
 
 __attribute__((format(printf, 2, 3))) static bool wrong(struct reading *r, const char *format, ...)
@@ -87,12 +88,26 @@ static bool read_steps(struct reading *r, char *value)
     return r->out->from <= r->out->to || wrong(r, "step=%s..%s ends before it begins", value, dots + 2);
 }
 
+static bool is_first(struct reading *r, const char *word)
+{
+    static const char *const keys[] = {"rate", "where", "set", "rank", "step", "seed", "count"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (strcmp(word, keys[i]) == 0) {
+            bool first = !(r->keys >> i & 1);
+            r->keys |= 1U << i;
+            return first || wrong(r, "%s= is given twice", word);
+        }
+    return true;
+}
+
 static bool read_word(struct reading *r, char *word)
 {
     char *value = strchr(word, '=');
     if (!value)
         return wrong(r, "'%s' is no KEY=VALUE", word);
     *value++ = '\0';
+    if (!is_first(r, word))
+        return false;
     if (strcmp(word, "rate") == 0)
         return read_rate(r, value);
     if (strcmp(word, "where") == 0)
@@ -113,7 +128,7 @@ static bool read_word(struct reading *r, char *word)
 
 bool flip_rule_parse(const char *text, struct flip_rule *out, char *why, size_t size)
 {
-    struct reading r = {out, why, size, false, false};
+    struct reading r = {.out = out, .why = why, .size = size};
     char copy[FLIP_TEXT_MAX];
     *out = (struct flip_rule){.rate = 1,
                               .where = FLIP_SEND,

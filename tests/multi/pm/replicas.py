@@ -115,6 +115,26 @@ def test_output_that_differs_is_told_with_rank_stream_and_byte():
             assert len(re.findall("ab[12]", out + err)) == 1, (out, err)
 
 
+def test_output_of_a_set_that_failed_is_no_success():
+    """One set has written something wrong, noticed it, and ended. It is the one that is shown, or it is not."""
+    told = ("keelrun: standard output is not to be relied on: sets differ, and that of set 0 was shown, "
+            "which ended with an error")
+    shown = hidden = 0
+    while not (shown and hidden) and shown + hidden < 30:
+        with tempfile.TemporaryDirectory() as folder:
+            script = ("if [ $KEEL_RANK = 1 ] && mkdir %s/first 2>&-; then echo wrong; exit 9; fi; "
+                      "sleep 0.2; echo right" % folder)
+            options = ["-n", "2", "--replicas", "2" if shown + hidden else "3", "--replica-files", "all"]
+            code, out, err = run(options + ["sh", "-c", script])
+        if "set 0 has lost rank 1 (it ended with exit code 9)" in err:
+            shown += 1
+            assert code == 1 and told in err.splitlines(), (code, out, err)
+        else:
+            hidden += 1
+            assert (code, out) == (0, "right\nright\n") and "relied" not in err, (code, out, err)
+    assert shown, "set 0 was never the first"
+
+
 def test_exit_code_of_a_program_is_the_jobs():
     code, out, err = run(["-n", "2", "--replicas", "2", "sh", "-c", "exit 3"])
     assert (code, out) == (3, "") and re.search(r"set ([01]) has lost rank \d \(it ended with exit code 3\), and no set is left", err), (code, err)

@@ -40,14 +40,28 @@ static void test_rule_missing_words_are_wide(void **state)
 static void test_rule_wrong_words_are_named(void **state)
 {
     (void)state;
-    static const char *const bad[][2] = {
-        {"rate=2", "from 0 to 1"}, {"rate=-0.1", "from 0 to 1"}, {"rate=nan", "from 0 to 1"},
-        {"rate=", "from 0 to 1"},  {"rate=0.1x", "from 0 to 1"}, {"rate=0x1", "from 0 to 1"},
-        {"where=there", "there"},  {"rank=-1", "rank=-1"},       {"set=a", "set=a"},
-        {"step=9..3", "ends"},     {"step=a..3", "step=a"},      {"count=0", "count=0"},
-        {"colour=red", "colour"},  {"rate", "KEY=VALUE"},        {"", "KEY=VALUE"},
-        {"rate=1,", "KEY=VALUE"},  {"seed=-4", "seed=-4"},       {"rank=3", "neither"},
-        {"step=3..x", "step=x"},   {"count=1e3", "count=1e3"}};
+    static const char *const bad[][2] = {{"rate=2", "from 0 to 1"},
+                                         {"rate=-0.1", "from 0 to 1"},
+                                         {"rate=nan", "from 0 to 1"},
+                                         {"rate=", "from 0 to 1"},
+                                         {"rate=0.1x", "from 0 to 1"},
+                                         {"rate=0x1", "from 0 to 1"},
+                                         {"where=there", "there"},
+                                         {"rank=-1", "rank=-1"},
+                                         {"set=a", "set=a"},
+                                         {"step=9..3", "ends"},
+                                         {"step=a..3", "step=a"},
+                                         {"count=0", "count=0"},
+                                         {"colour=red", "colour"},
+                                         {"rate", "KEY=VALUE"},
+                                         {"", "KEY=VALUE"},
+                                         {"rate=1,", "KEY=VALUE"},
+                                         {"seed=-4", "seed=-4"},
+                                         {"rank=3", "neither"},
+                                         {"step=3..x", "step=x"},
+                                         {"count=1e3", "count=1e3"},
+                                         {"count=1,count=2", "twice"},
+                                         {"rate=1,seed=1,seed=1", "twice"}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct flip_rule r;
         char why[128] = "";
