@@ -100,8 +100,6 @@ static uint64_t lay_out(struct keep_table *t)
 
 static keel_status forget(struct keep *k, struct keep_entry *e)
 {
-    if (!e)
-        return KEEL_ERR_ARG;
     struct keep_table *t = &k->now;
     uint64_t i = (uint64_t)(e - t->entry);
     memmove(e, e + 1, (t->ranges - i - 1) * sizeof *e);
@@ -121,7 +119,7 @@ keel_status keep_range(struct client *c, const char *name, void *address, size_t
     struct keep_table *t = &k->now;
     struct keep_entry *e = (struct keep_entry *)keep_find(t, name);
     if (!address)
-        return bytes ? refuse(name, "no address") : forget(k, e);
+        return bytes ? refuse(name, "no address") : e ? forget(k, e) : refuse(name, "nothing of that name is kept");
     if (bytes > k->room || (uintptr_t)address + bytes < (uintptr_t)address)
         return bytes > k->room ? KEEL_ERR_LIMIT : refuse(name, "no such memory");
     if (!is_memory(address, bytes))
