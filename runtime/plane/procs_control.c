@@ -111,7 +111,7 @@ static void ask_output(struct plane *p, const struct proc *proc, const struct co
         return;
     u->seat = proc->id;
     u->epoch = r->id;
-    u->code = r->slot == 1;
+    u->code = r->begins == 1;
     u->output[0] = (uint64_t)r->a;
     u->output[1] = (uint64_t)r->b;
     queue_upcall(p, u);

@@ -46,7 +46,7 @@ enum control_type {
      * control_entry; fds = the control socket, or a = the process that has or had it, rank: which, or -1 */
     CONTROL_ENTER,
     /* rank: so many bytes of it have come, a of standard output and b of standard error, with all that it has written;
-     * answered. slot = 1: those before are nobody's, and what comes from here on begins at the places a and b */
+     * answered. begins = 1: those before are nobody's, and what comes from here on begins at the places a and b */
     CONTROL_OUTPUT,
     CONTROL_JOINS, /* rank: each of its set's processes has what the whole sets have; a: the set, b: its attempt. no
                     * answer */
@@ -75,7 +75,7 @@ struct control {
     int32_t status;
     uint32_t seg;
     union {
-        int32_t slot, node, rank, uneven; /* as the type says */
+        int32_t slot, node, rank, uneven, begins; /* as the type says */
     };
     uint32_t redundancy;
     uint64_t bytes;

@@ -154,5 +154,15 @@ def test_what_cannot_be_taken_over_is_told():
                 assert not j.events("set_joined"), (what, err)
 
 
+def test_standard_input_that_was_read_is_not_taken_over():
+    """keelrun has read it, whether or not the program does."""
+    with tempfile.TemporaryFile() as given:
+        given.write(b"some\n")
+        given.seek(0)
+        with job(2, env={"KEEL_FAULT": LOSES}, stdin=given) as j:
+            assert j.wait() == 0 and expected() in j.stdout(), j.stderr()
+            assert not j.events("set_joined") and "is retired" in j.stderr(), j.stderr()
+
+
 if __name__ == "__main__":
     keeltest.main(globals())

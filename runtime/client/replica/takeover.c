@@ -100,7 +100,7 @@ static void flush_all(void)
 void takeover_output(uint64_t at[2], int begins)
 {
     struct client *c = replica.client;
-    struct control r = {.type = CONTROL_OUTPUT, .slot = begins, .a = (int64_t)at[0], .b = (int64_t)at[1]};
+    struct control r = {.type = CONTROL_OUTPUT, .begins = begins, .a = (int64_t)at[0], .b = (int64_t)at[1]};
     flush_all();
     (void)replica_after(c->env.request(c->env.user, &r, NULL)); /* it fails where the agent does, and this process */
     at[0] = (uint64_t)r.a;
