@@ -1,9 +1,9 @@
 /* A version of the kept memory is made: see layout.h.
  *
- * What has changed is found by looking: each byte of a range is compared with what the slot holds, which is where it is
+ * What has changed is found by looking: each byte of a range is compared with what the side holds, which is where it is
  * to be the same. So no change is missed, whoever made it by whatever means, nothing stands in the way of a program's
- * own handlers or system calls, and no memory is needed. It is done where the slot lies on this node and all of it is
- * this process's own (struct keep_side); else all bytes travel. */
+ * own handlers or system calls, and no memory is needed. It is done where the side lies on this node and all of it is
+ * this process's own (struct keep_own); else all bytes travel. */
 #include <string.h>
 
 #include "runtime/base/fault.h"
@@ -45,7 +45,7 @@ static void run_add(struct run *r, size_t at, const uint8_t *from, size_t len)
     r->len += len;
 }
 
-static bool slot_is_near(struct client *c)
+static bool side_is_near(struct client *c)
 {
     const struct near *n = &c->keep->segment->near[c->rank];
     if (!near_valid(n, &n->get_tag))
@@ -53,12 +53,12 @@ static bool slot_is_near(struct client *c)
     return near_valid(n, &n->get_tag);
 }
 
-/* The pages of a block that differ from what the slot has; all, where the route has changed while they were looked
+/* The pages of a block that differ from what the side has; all, where the route has changed while they were looked
  * at: that may have been another copy. */
 static void add_changed(struct run *r, size_t at, const uint8_t *from, size_t len)
 {
     const struct near *n = &r->c->keep->segment->near[r->c->rank];
-    if (!slot_is_near(r->c)) { /* it would be read through the network */
+    if (!side_is_near(r->c)) { /* it would be read through the network */
         run_add(r, at, from, len);
         return;
     }
@@ -84,21 +84,21 @@ static void add_range(struct run *r, size_t at, const uint8_t *from, size_t len,
 }
 
 /* Names and bytes; all copies have them when it returns. */
-static keel_status write_bytes(struct client *c, int slot)
+static keel_status write_bytes(struct client *c, int side)
 {
     struct keep *k = c->keep;
-    struct keep_side *side = &k->side[slot];
+    struct keep_own *own = &k->own[side];
     struct run r = {.c = c};
     keel_status status = rma_aggregate(c, &r.handle);
     if (status != KEEL_OK)
         return status;
-    const bool mine = side->mine && memcmp(&side->table, &k->now, sizeof k->now) == 0;
-    side->mine = false;
+    const bool mine = own->mine && memcmp(&own->table, &k->now, sizeof k->now) == 0;
+    own->mine = false;
     if (!mine)
-        run_add(&r, keep_table_at(k->room, slot), (const uint8_t *)&k->now, sizeof k->now);
+        run_add(&r, keep_table_at(k->room, side), (const uint8_t *)&k->now, sizeof k->now);
     for (uint64_t i = 0; i < k->now.ranges; i++) {
         const struct keep_entry *e = &k->now.entry[i];
-        add_range(&r, keep_bytes_at(k->room, slot) + e->at, k->address[i], e->bytes, mine);
+        add_range(&r, keep_bytes_at(k->room, side) + e->at, k->address[i], e->bytes, mine);
     }
     run_flush(&r);
     status = rma_wait(c, &r.handle);
@@ -108,21 +108,21 @@ static keel_status write_bytes(struct client *c, int slot)
 keel_status keep_write_version(struct client *c, uint64_t version, uint64_t meeting, const char *folder)
 {
     struct keep *k = c->keep;
-    const int slot = k->slot == 0;
-    const size_t at = offsetof(struct keep_root, slot) + (size_t)slot * sizeof(struct keep_slot);
-    const struct keep_slot none = {.at = meeting, .saves = *folder != 0};
+    const int side = k->side == 0;
+    const size_t at = offsetof(struct keep_root, side) + (size_t)side * sizeof(struct keep_side);
+    const struct keep_side none = {.at = meeting, .saves = *folder != 0};
     keel_status status = keep_put(c, at, &none, sizeof none);
     FAULT_POINT("keep.opened");
     if (status == KEEL_OK && *folder)
         status = keep_put(c, offsetof(struct keep_root, folder), folder, strlen(folder) + 1);
     if (status == KEEL_OK)
-        status = write_bytes(c, slot);
+        status = write_bytes(c, side);
     FAULT_POINT("keep.copied");
     if (status == KEEL_OK)
-        status = keep_put(c, at + offsetof(struct keep_slot, version), &version, sizeof version);
+        status = keep_put(c, at + offsetof(struct keep_side, version), &version, sizeof version);
     FAULT_POINT("keep.marked");
-    k->side[slot].mine = status == KEEL_OK;
-    k->side[slot].table = k->now;
+    k->own[side].mine = status == KEEL_OK;
+    k->own[side].table = k->now;
     return status;
 }
 
@@ -131,10 +131,10 @@ keel_status keep_write_version(struct client *c, uint64_t version, uint64_t meet
 void keep_take_back(struct client *c, uint64_t meeting)
 {
     struct keep *k = c->keep;
-    const int slot = k->slot == 0;
-    const struct keep_slot none = {.at = meeting};
-    k->side[slot].mine = false;
-    (void)keep_put(c, offsetof(struct keep_root, slot) + (size_t)slot * sizeof none, &none, sizeof none);
+    const int side = k->side == 0;
+    const struct keep_side none = {.at = meeting};
+    k->own[side].mine = false;
+    (void)keep_put(c, offsetof(struct keep_root, side) + (size_t)side * sizeof none, &none, sizeof none);
 }
 
 /* Another number for another folder: ranks that differ in it are to be found. */
@@ -177,7 +177,7 @@ keel_status keep_commit_in(struct client *c, uint64_t version, const char *folde
     }
     keel_status status = keep_meet(c, version, folder);
     if (status == KEEL_OK) {
-        k->slot = k->slot == 0;
+        k->side = k->side == 0;
         k->version = version;
     } else if (!k->entering) {
         keep_take_back(c, k->meeting);

@@ -63,7 +63,7 @@ void keep_has_room(struct client *c, keel_segment *segment, size_t bytes_per_ran
     struct keep *k = c->keep;
     k->segment = segment;
     k->room = bytes_per_rank;
-    k->slot = -1;
+    k->side = -1;
     k->restored = !c->restarted && !keep_begins_with();
 }
 

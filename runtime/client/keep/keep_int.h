@@ -10,8 +10,8 @@ enum { KEEP_BLOCK = 64 * 1024 };
 /* Beside a version, what a collective is for: others' calls do not fit. */
 #define KEEP_CALL 0x6b65657000000000u
 
-/* A slot as this process has left it. */
-struct keep_side {
+/* A side as this process has left it. */
+struct keep_own {
     /* All of its bytes are from puts of this process that are complete: so they are what all copies have, and what
      * nobody else changes. */
     bool mine;
@@ -24,7 +24,7 @@ struct keep {
     struct keep_table now; /* what is registered */
     void *address[KEEP_RANGES];
     bool restored;    /* keel_keep_restore has been here, or there was nothing to go back to */
-    int slot;         /* of the last version that was committed, -1: none */
+    int side;         /* of the last version that was committed, -1: none */
     uint64_t version; /* the same one, 0: none */
     /* a meeting that this process is on its way to, or in: it is gone on with by the same call */
     uint64_t entering;       /* version, 0: none */
@@ -35,7 +35,7 @@ struct keep {
     uint64_t loading;        /* number of the meeting of a load that this process has prepared, 0: none */
     keel_status load_status; /* what it says in it */
     bool load_filled;        /* ... and whether nothing is left to be filled for the dead; then what all have said */
-    struct keep_side side[2];
+    struct keep_own own[2];
 };
 
 /* NULL: out of memory. */
@@ -48,13 +48,13 @@ keel_status keep_root_of(struct client *c, int rank, struct keep_root *root);
 keel_status keep_meet(struct client *c, uint64_t version, const char *folder);
 /* keep_commit, of a version that is then saved to the folder; empty: it is not. */
 keel_status keep_commit_in(struct client *c, uint64_t version, const char *folder);
-/* commit.c: makes the version in the slot that does not have the last one; and it does not count. */
+/* commit.c: makes the version in the side that does not have the last one; and it does not count. */
 keel_status keep_write_version(struct client *c, uint64_t version, uint64_t meeting, const char *folder);
 void keep_take_back(struct client *c, uint64_t meeting);
-/* restore.c: the memory that is registered gets what the slot has. */
-keel_status keep_load_slot(struct client *c, const char *call, int slot, uint64_t version);
-/* restore.c: the table of a slot, which is one. call: the name of the public call, for lines. */
-keel_status keep_table_of(struct client *c, const char *call, int rank, int slot, struct keep_table *t);
+/* restore.c: the memory that is registered gets what the side has. */
+keel_status keep_load_side(struct client *c, const char *call, int side, uint64_t version);
+/* restore.c: the table of a side, which is one. call: the name of the public call, for lines. */
+keel_status keep_table_of(struct client *c, const char *call, int rank, int side, struct keep_table *t);
 /* No rank below this one lives, as far as this process knows. */
 bool keep_is_lowest(const struct client *c);
 /* What all live ranks say of something, the worst, with a line that names a rank. *any: one of them has said done. */

@@ -12,14 +12,14 @@ size_t keep_part_bytes(size_t room)
     return room > SIZE_MAX / 4 ? 0 : KEEP_PAGE + 2 * (KEEP_PAGE + pages(room));
 }
 
-size_t keep_table_at(size_t room, int slot)
+size_t keep_table_at(size_t room, int side)
 {
-    return KEEP_PAGE + (size_t)slot * (KEEP_PAGE + pages(room));
+    return KEEP_PAGE + (size_t)side * (KEEP_PAGE + pages(room));
 }
 
-size_t keep_bytes_at(size_t room, int slot)
+size_t keep_bytes_at(size_t room, int side)
 {
-    return keep_table_at(room, slot) + KEEP_PAGE;
+    return keep_table_at(room, side) + KEEP_PAGE;
 }
 
 size_t keep_rounded(size_t bytes)
@@ -31,8 +31,8 @@ int keep_choose(const struct keep_root *root, uint64_t count)
 {
     int best = -1;
     for (int i = 0; i < 2; i++)
-        if (root->slot[i].version && root->slot[i].at <= count + 1 &&
-            (best < 0 || root->slot[i].version > root->slot[best].version))
+        if (root->side[i].version && root->side[i].at <= count + 1 &&
+            (best < 0 || root->side[i].version > root->side[best].version))
             best = i;
     return best;
 }

@@ -1,6 +1,6 @@
 /* A job begins with what another one has saved (`keelrun --restore`), in three meetings:
  *
- *   each rank fills its parts of the segments and a slot of its kept memory from its file, and says so in its root
+ *   each rank fills its parts of the segments and a side of its kept memory from its file, and says so in its root
  *   ── all meet ── the lowest living rank does the same for those who have not and are dead for good ── all meet
  *   ── each rank does what that one has left, if it died ── all meet
  *
@@ -160,8 +160,8 @@ static keel_status read_file(struct client *c, int rank, const char *where, uint
 static keel_status mark(struct client *c, int rank, uint64_t version, uint64_t last)
 {
     keel_segment *s = c->keep->segment;
-    const struct keep_slot slot = {.version = version, .at = last};
-    keel_status status = rma_put(c, s, rank, offsetof(struct keep_root, slot), &slot, sizeof slot);
+    const struct keep_side side = {.version = version, .at = last};
+    keel_status status = rma_put(c, s, rank, offsetof(struct keep_root, side), &side, sizeof side);
     FAULT_POINT("save.loaded");
     if (status == KEEL_OK)
         status = rma_put(c, s, rank, offsetof(struct keep_root, loaded), &last, sizeof last);

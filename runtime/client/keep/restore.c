@@ -45,10 +45,10 @@ static keel_status compare(const struct keep *k, const char *call, uint64_t vers
     return KEEL_OK;
 }
 
-keel_status keep_table_of(struct client *c, const char *call, int rank, int slot, struct keep_table *t)
+keel_status keep_table_of(struct client *c, const char *call, int rank, int side, struct keep_table *t)
 {
     struct keep *k = c->keep;
-    keel_status status = rma_get(c, k->segment, rank, keep_table_at(k->room, slot), t, sizeof *t);
+    keel_status status = rma_get(c, k->segment, rank, keep_table_at(k->room, side), t, sizeof *t);
     if (status == KEEL_OK && !keep_table_is_sound(t, k->room)) {
         log_error("%s: what rank %d has kept is no table of ranges: something has written there", call, rank);
         status = KEEL_ERR_SYSTEM;
@@ -56,17 +56,17 @@ keel_status keep_table_of(struct client *c, const char *call, int rank, int slot
     return tell(call, rank, status);
 }
 
-keel_status keep_load_slot(struct client *c, const char *call, int slot, uint64_t version)
+keel_status keep_load_side(struct client *c, const char *call, int side, uint64_t version)
 {
     struct keep *k = c->keep;
     struct keep_table t;
-    keel_status status = keep_table_of(c, call, c->rank, slot, &t);
+    keel_status status = keep_table_of(c, call, c->rank, side, &t);
     if (status == KEEL_OK)
         status = compare(k, call, version, &t);
     FAULT_POINT("keep.restoring");
     for (uint64_t i = 0; i < t.ranges && status == KEEL_OK; i++) {
         const struct keep_entry *now = keep_find(&k->now, t.entry[i].name);
-        status = rma_get(c, k->segment, c->rank, keep_bytes_at(k->room, slot) + t.entry[i].at,
+        status = rma_get(c, k->segment, c->rank, keep_bytes_at(k->room, side) + t.entry[i].at,
                          k->address[now - k->now.entry], now->bytes);
     }
     FAULT_POINT("keep.restored");
@@ -75,7 +75,7 @@ keel_status keep_load_slot(struct client *c, const char *call, int slot, uint64_
 
 /* The predecessor had made the version, and may have entered the meeting for it, or not; and if it is to be saved, too,
  * the meetings behind it. What became of the save is for those to say who have asked for it. */
-static keel_status enter_again(struct client *c, const struct keep_root *root, const struct keep_slot *s)
+static keel_status enter_again(struct client *c, const struct keep_root *root, const struct keep_side *s)
 {
     struct keep *k = c->keep;
     const char *folder = s->saves ? root->folder : "";
@@ -104,18 +104,18 @@ static keel_status go_on(struct client *c, uint64_t *version, uint64_t *since)
     keel_status status = keep_root_of(c, c->rank, &root);
     if (status != KEEL_OK)
         return tell("keel_keep_restore", c->rank, status);
-    const int slot = keep_choose(&root, c->collectives);
-    const struct keep_slot *s = &root.slot[slot < 0 ? 0 : slot];
+    const int side = keep_choose(&root, c->collectives);
+    const struct keep_side *s = &root.side[side < 0 ? 0 : side];
     *version = 0;
     *since = c->collectives;
-    if (slot < 0)
+    if (side < 0)
         return KEEL_OK;
-    status = keep_load_slot(c, "keel_keep_restore", slot, s->version);
+    status = keep_load_side(c, "keel_keep_restore", side, s->version);
     if (status == KEEL_OK)
         status = enter_again(c, &root, s);
     if (status != KEEL_OK)
         return status;
-    k->slot = slot;
+    k->side = side;
     k->version = *version = s->version;
     *since = c->collectives - s->at - (s->saves ? SAVE_MEETINGS : 0);
     return KEEL_OK;
@@ -182,7 +182,7 @@ keel_status keep_rollback(struct client *c, uint64_t *version)
     *version = 0;
     if (!c->ready || !k || !k->segment || !k->restored || k->entering || k->saving || !collective_may_begin(c))
         return KEEL_ERR_STATE;
-    keel_status status = k->version ? keep_load_slot(c, "keel_keep_rollback", k->slot, k->version) : KEEL_OK;
+    keel_status status = k->version ? keep_load_side(c, "keel_keep_rollback", k->side, k->version) : KEEL_OK;
     FAULT_POINT("keep.going_back");
     bool none;
     status = keep_agree(c, "keel_keep_rollback", ~k->version, status, false, &none);
@@ -210,17 +210,17 @@ keel_status keep_get_behind(struct client *c, uint64_t collectives, int rank, co
     if (rank < 0 || rank >= c->size || !name || (!dst && len))
         return KEEL_ERR_ARG;
     keel_status status = keep_root_of(c, rank, &root);
-    const int slot = status == KEEL_OK && collectives ? keep_choose(&root, collectives - 1) : -1;
-    if (status == KEEL_OK && slot < 0)
+    const int side = status == KEEL_OK && collectives ? keep_choose(&root, collectives - 1) : -1;
+    if (status == KEEL_OK && side < 0)
         return KEEL_ERR_STATE;
     if (status == KEEL_OK)
-        status = keep_table_of(c, "keel_keep_get", rank, slot, &t);
+        status = keep_table_of(c, "keel_keep_get", rank, side, &t);
     const struct keep_entry *e = status == KEEL_OK ? keep_find(&t, name) : NULL;
     if (status == KEEL_OK && (!e || len > e->bytes || offset > e->bytes - len))
         return KEEL_ERR_ARG;
     if (status == KEEL_OK)
-        status = rma_get(c, k->segment, rank, keep_bytes_at(k->room, slot) + e->at + offset, dst, len);
+        status = rma_get(c, k->segment, rank, keep_bytes_at(k->room, side) + e->at + offset, dst, len);
     if (status == KEEL_OK && version)
-        *version = root.slot[slot].version;
+        *version = root.side[side].version;
     return tell("keel_keep_get", rank, status);
 }

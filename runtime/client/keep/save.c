@@ -85,12 +85,12 @@ static void append_part(struct writing *w, keel_segment *s, int rank, size_t at,
     }
 }
 
-static void append_all(struct writing *w, int rank, uint64_t version, int slot, struct keel_segment **s, size_t n)
+static void append_all(struct writing *w, int rank, uint64_t version, int side, struct keel_segment **s, size_t n)
 {
     struct keep *k = w->c->keep;
     struct keep_table t;
     if (w->status == KEEL_OK)
-        w->status = keep_table_of(w->c, here, rank, slot, &t);
+        w->status = keep_table_of(w->c, here, rank, side, &t);
     if (w->status != KEEL_OK)
         return;
     const struct save_head head = {.magic = SAVE_MAGIC,
@@ -111,14 +111,14 @@ static void append_all(struct writing *w, int rank, uint64_t version, int slot, 
                       here, rank, i);
     }
     append(w, &t, sizeof t);
-    append_part(w, k->segment, rank, keep_bytes_at(k->room, slot), t.used);
+    append_part(w, k->segment, rank, keep_bytes_at(k->room, side), t.used);
 }
 
 /* Of a rank that is alive, or was when all committed the version; else it cannot be saved with the others'. */
-static keel_status slot_of(const struct client *c, int rank, uint64_t version, const struct keep_root *root, int *slot)
+static keel_status side_of(const struct client *c, int rank, uint64_t version, const struct keep_root *root, int *side)
 {
-    *slot = keep_choose(root, c->collectives);
-    if (*slot >= 0 && root->slot[*slot].version == version)
+    *side = keep_choose(root, c->collectives);
+    if (*side >= 0 && root->side[*side].version == version)
         return KEEL_OK;
     log_error("%s: rank %d died before it had made version %llu: there is nothing to save with the others'", here, rank,
               (unsigned long long)version);
@@ -128,8 +128,8 @@ static keel_status slot_of(const struct client *c, int rank, uint64_t version, c
 static keel_status write_rank(struct client *c, int rank, uint64_t version, const struct keep_root *root,
                               struct save_entry *e)
 {
-    int slot;
-    keel_status status = slot_of(c, rank, version, root, &slot);
+    int side;
+    keel_status status = side_of(c, rank, version, root, &side);
     if (status != KEEL_OK)
         return status;
     const size_t n = keep_segments(c, NULL);
@@ -144,7 +144,7 @@ static keel_status write_rank(struct client *c, int rank, uint64_t version, cons
     }
     if (open) {
         (void)keep_segments(c, segments);
-        append_all(&w, rank, version, slot, segments, n);
+        append_all(&w, rank, version, side, segments, n);
         e->bytes = w.file.bytes;
         if (w.status == KEEL_OK && !save_finish(&w.file, e->sum, w.why)) {
             log_error("%s: %s", here, w.why);

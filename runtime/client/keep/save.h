@@ -23,7 +23,7 @@ keel_status keep_save_files(struct client *c, uint64_t version, const char *fold
 size_t keep_segments(const struct client *c, struct keel_segment **out);
 /* The manifest, or the folder, that the job was told to begin with, or NULL. */
 const char *keep_begins_with(void);
-/* load.c: the contents of what was saved, into this rank's parts and a slot, with its version, and those of ranks that
+/* load.c: the contents of what was saved, into this rank's parts and a side, with its version, and those of ranks that
  * are dead for good; all meet. */
 keel_status keep_load_files(struct client *c, const char *where);
 #endif

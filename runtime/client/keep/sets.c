@@ -37,7 +37,7 @@ void keep_met(struct client *c, uint64_t version, uint64_t collectives, bool cou
         keep_take_back(c, collectives + 1);
         return;
     }
-    k->slot = k->slot == 0;
+    k->side = k->side == 0;
     k->version = version;
 }
 
@@ -62,14 +62,14 @@ keel_status keep_take_over(struct client *c, uint64_t version, uint64_t collecti
     struct keep *k = c->keep;
     struct keep_root root;
     keel_status status = keep_root_of(c, c->rank, &root);
-    const int slot = status == KEEL_OK && collectives ? keep_choose(&root, collectives - 1) : -1;
-    if (status == KEEL_OK && (slot < 0 || root.slot[slot].version != version))
+    const int side = status == KEEL_OK && collectives ? keep_choose(&root, collectives - 1) : -1;
+    if (status == KEEL_OK && (side < 0 || root.side[side].version != version))
         status = KEEL_ERR_MISMATCH;
     if (status == KEEL_OK)
-        status = keep_load_slot(c, "keel_keep_restore", slot, version);
+        status = keep_load_side(c, "keel_keep_restore", side, version);
     if (status != KEEL_OK)
         return status;
-    k->slot = slot;
+    k->side = side;
     k->version = version;
     k->restored = true;
     return KEEL_OK;
@@ -82,5 +82,5 @@ keel_status keep_go_back(struct client *c, uint64_t *version)
     if (!c->ready || !k || !k->segment || !k->restored)
         return KEEL_ERR_STATE;
     *version = k->version;
-    return k->version ? keep_load_slot(c, "keel_keep_rollback", k->slot, k->version) : KEEL_OK;
+    return k->version ? keep_load_side(c, "keel_keep_rollback", k->side, k->version) : KEEL_OK;
 }

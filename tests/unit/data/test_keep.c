@@ -17,34 +17,34 @@ enum step { WORKS, OPENED, COPIED, MARKED, LEFT, STEPS };
 
 struct predecessor {
     struct keep_root root;
-    uint64_t whole[2]; /* the version whose bytes are in the slot, 0: some of two */
+    uint64_t whole[2]; /* the version whose bytes are in the side, 0: some of two */
     uint64_t count;    /* collectives that it has left */
-    int slot;
+    int side;
     bool entered; /* the meeting of the commit in which it died: others may have left it, too */
 };
 
 static void commit_until(struct predecessor *p, uint64_t version, enum step last)
 {
-    const int slot = p->slot == 0;
-    struct keep_slot *s = &p->root.slot[slot];
+    const int side = p->side == 0;
+    struct keep_side *s = &p->root.side[side];
     if (last >= OPENED) {
-        *s = (struct keep_slot){.at = p->count + 1};
-        p->whole[slot] = 0;
+        *s = (struct keep_side){.at = p->count + 1};
+        p->whole[side] = 0;
     }
     if (last >= COPIED)
-        p->whole[slot] = version;
+        p->whole[side] = version;
     if (last >= MARKED)
         s->version = version;
     p->entered = last >= MARKED;
     if (last < LEFT)
         return;
     p->count++;
-    p->slot = slot;
+    p->side = side;
 }
 
 static struct predecessor live_until(uint64_t versions, int beside, enum step last)
 {
-    struct predecessor p = {.slot = -1};
+    struct predecessor p = {.side = -1};
     for (uint64_t v = 1; v <= versions; v++) {
         p.count += (uint64_t)beside;
         commit_until(&p, v, v < versions ? LEFT : last);
@@ -55,18 +55,18 @@ static struct predecessor live_until(uint64_t versions, int beside, enum step la
 /* n: how many collectives its successor is told that count. */
 static void expect_right_choice(const struct predecessor *p, uint64_t n)
 {
-    const int slot = keep_choose(&p->root, n);
+    const int side = keep_choose(&p->root, n);
     uint64_t newest = 0;
     for (int i = 0; i < 2; i++)
-        if (p->root.slot[i].version && p->root.slot[i].at <= n + 1 && p->root.slot[i].version > newest)
-            newest = p->root.slot[i].version;
-    if (slot < 0) {
+        if (p->root.side[i].version && p->root.side[i].at <= n + 1 && p->root.side[i].version > newest)
+            newest = p->root.side[i].version;
+    if (side < 0) {
         assert_int_equal(newest, 0);
         return;
     }
-    assert_int_equal(p->whole[slot], p->root.slot[slot].version);
-    assert_int_equal(p->root.slot[slot].version, newest);
-    assert_true(p->root.slot[slot].at <= n + 1); /* no collective is left out that the others are still to do */
+    assert_int_equal(p->whole[side], p->root.side[side].version);
+    assert_int_equal(p->root.side[side].version, newest);
+    assert_true(p->root.side[side].at <= n + 1); /* no collective is left out that the others are still to do */
 }
 
 static void every_death_leaves_a_whole_version_that_can_be_gone_on_from(void **state)
@@ -81,8 +81,8 @@ static void every_death_leaves_a_whole_version_that_can_be_gone_on_from(void **s
                 uint64_t low = p.count ? p.count - 1 : 0, high = p.count + p.entered;
                 for (uint64_t n = low; n <= high; n++) {
                     expect_right_choice(&p, n);
-                    const int slot = keep_choose(&p.root, n);
-                    assert_true(slot >= 0 || versions == 1 || p.root.slot[0].at > n + 1);
+                    const int side = keep_choose(&p.root, n);
+                    assert_true(side >= 0 || versions == 1 || p.root.side[0].at > n + 1);
                 }
             }
 }
@@ -92,23 +92,23 @@ static void a_version_that_all_have_committed_is_not_passed_over(void **state)
     (void)state;
     struct predecessor p = live_until(3, 0, MARKED);
     /* the others have left the meeting of the third on its entry: nobody waits there for it */
-    assert_int_equal(p.root.slot[keep_choose(&p.root, 3)].version, 3);
-    assert_int_equal(p.root.slot[keep_choose(&p.root, 2)].version, 3);
+    assert_int_equal(p.root.side[keep_choose(&p.root, 3)].version, 3);
+    assert_int_equal(p.root.side[keep_choose(&p.root, 2)].version, 3);
     /* they have not left the second's: the third is nobody's yet */
-    assert_int_equal(p.root.slot[keep_choose(&p.root, 1)].version, 2);
+    assert_int_equal(p.root.side[keep_choose(&p.root, 1)].version, 2);
     p = live_until(3, 0, COPIED);
-    assert_int_equal(p.root.slot[keep_choose(&p.root, 2)].version, 2);
+    assert_int_equal(p.root.side[keep_choose(&p.root, 2)].version, 2);
 }
 
 static void collectives_beside_commits_are_not_left_out(void **state)
 {
     (void)state;
     struct predecessor p = live_until(2, 1, MARKED); /* 1: beside, 2: version 1, 3: beside, 4: version 2 */
-    assert_int_equal(p.root.slot[keep_choose(&p.root, 2)].version, 1);
-    assert_int_equal(p.root.slot[keep_choose(&p.root, 3)].version, 2);
+    assert_int_equal(p.root.side[keep_choose(&p.root, 2)].version, 1);
+    assert_int_equal(p.root.side[keep_choose(&p.root, 3)].version, 2);
 }
 
-static void slots_and_tables_do_not_overlap(void **state)
+static void sides_and_tables_do_not_overlap(void **state)
 {
     (void)state;
     static const size_t rooms[] = {0, 1, 4096, 4097, 1000000};
@@ -154,7 +154,7 @@ int main(void)
         cmocka_unit_test(every_death_leaves_a_whole_version_that_can_be_gone_on_from),
         cmocka_unit_test(a_version_that_all_have_committed_is_not_passed_over),
         cmocka_unit_test(collectives_beside_commits_are_not_left_out),
-        cmocka_unit_test(slots_and_tables_do_not_overlap),
+        cmocka_unit_test(sides_and_tables_do_not_overlap),
         cmocka_unit_test(what_is_no_table_is_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
