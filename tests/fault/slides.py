@@ -133,6 +133,28 @@ def test_where_a_slot_goes_the_node_has_no_descriptors():
 
 
 
+def test_where_a_slot_goes_the_node_may_have_no_more_memory():
+    """Its agent is limited (ulimit -v) to what it has and a little: it says so, the slot stays, and all goes on."""
+    large = [STENCIL, "9p", "--cells", "1024x1024", "--sweeps", "40"]
+    code, out, err = run(["-n", "1"] + large)
+    assert code == 0 and err == "", (code, err)
+    with Job(["-n", "3", "--nodes", "3", "--on-failure", "substitute", "--spares", "2"] + LINE + large +
+             ["--redundancy", "triple"], env={"KEEL_LEAVE_MS": "60000"}) as job:
+        wait_for(lambda: len([e for e in job.events("application") if e["name"] == "stencil_begun"]) == 3,
+                 "all to begin")
+        agent = [e["pid"] for e in job.events("start") if e["node"] == 3][0]
+        with open("/proc/%d/statm" % agent) as f:
+            has = int(f.read().split()[0]) * resource.getpagesize()
+        resource.prlimit(agent, resource.RLIMIT_AS, (has + (1 << 20), resource.RLIM_INFINITY))
+        subprocess.run([KEELCTL, "kill-node", job.id(), "1"], check=True, capture_output=True, timeout=30)
+        code = job.wait()
+        given_up = {(e["slot"], e["to"]) for e in job.events("move_given_up")}
+        assert code == 0 and field(job.stdout()) == field(out), (code, job.stderr())
+        assert given_up == {(2, 3)} and began(job)[2] == [2], (given_up, began(job), job.stderr())
+        told = [line for line in job.stderr().splitlines() if line.startswith("keeld node 3: ")]
+        assert any("no memory for a copy of a segment" in line and "ulimit -v" in line for line in told), told
+
+
 def test_where_a_rank_is_to_begin_the_node_has_no_descriptors():
     """It goes to the next spare, and nobody else dies."""
     grids = {"none": [], "line": LINE}
