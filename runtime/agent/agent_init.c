@@ -141,6 +141,8 @@ keel_status agent_init(struct agent *a, const struct agent_config *config)
         return KEEL_ERR_NOMEM;
     view_replicate(&a->view, config->replicas);
     a->partners = config->on_death == DEATH_PARTNER ? a->view.replicas : NULL;
+    if (a->partners)
+        view_take_partners(&a->view);
     said_silent(&a->view, a->segments.silent);
     ordering_init(a);
     struct peers_ops peer_ops = agent_peers_ops(a);

@@ -246,6 +246,8 @@ void recover_show_view(struct agent *a)
     show_lives(a);
     atomic_store_explicit(&a->page->begins_again, view_ranks_begin_again(v), memory_order_release);
     atomic_store_explicit(&a->page->next_id, (uint32_t)v->next_id, memory_order_release);
+    /* behind all else: who waits for it finds its set retired, if that lacked somebody */
+    atomic_store_explicit(&a->page->bound, a->partners && !v->partners, memory_order_release);
     atomic_store_explicit(&a->page->epoch, v->epoch, memory_order_release);
 }
 

@@ -107,9 +107,9 @@ bool client_wait(struct client *c, bool (*done)(void *arg), void *arg, struct wa
             break;
         if ((polls++ % YIELD_EVERY == 0 || !c->ops.active) && !waits_for_own_agent(c) &&
             (c->ops.active || c->env.now(c->env.user) >= spin.keep)) {
-            uint64_t since = c->env.now(c->env.user);
+            uint64_t lent = c->env.now(c->env.user);
             threads_give_way(c); /* the agent that must answer may need this processor */
-            spin_lend(&spin, since, c->env.now(c->env.user));
+            spin_lend(&spin, lent, c->env.now(c->env.user));
         } else
             threads_let_in(c);
         client_progress(c); /* from here on the lock is kept: no other thread leaves and closes what is armed below */
@@ -120,7 +120,9 @@ bool client_wait(struct client *c, bool (*done)(void *arg), void *arg, struct wa
         came = c->progress.came;
         if (c->progress.looked_at >= spin.begun + WAIT_SAID_NS || wait->keeps)
             waits_last(c, wait, spin.begun, c->progress.looked_at);
-        if (c->lasts && c->progress.looked_at >= spin.begun + WAIT_SAID_NS) {
+        /* one that keeps its note may be of many short ones */
+        uint64_t since = wait->keeps && wait->since ? wait->since : spin.begun;
+        if (c->lasts && c->progress.looked_at >= since + WAIT_SAID_NS) {
             tell_that_it_lasts(c);
             if (done(arg))
                 break;

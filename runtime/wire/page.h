@@ -139,6 +139,7 @@ struct page {
     _Atomic uint32_t sets_at_home; /* bit s: all parts of set s lie where its ranks began */
     _Atomic uint32_t begins_again; /* processes take the places of dead ones */
     uint32_t set_copies, on_death; /* base/replica.h */
+    _Atomic uint32_t bound;        /* where partners act: by this view a set that loses a process is retired (sets.c) */
     struct flip_rules inject;      /* wrong bits on purpose */
     struct page_grid grid;
     struct page_change change[PAGE_CHANGES];

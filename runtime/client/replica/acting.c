@@ -48,24 +48,11 @@ static void nap(struct wait *wait)
     c->env.sleep(c->env.user, NAP_MS);
 }
 
-/* ---- what cannot be done for others ---- */
-
 static void own_agent(const struct client *c, const void *arg, struct wait_said *out)
 {
     (void)arg;
     out->whom = WAIT_FOR_NODE;
     out->node = c->node;
-}
-
-void replica_binds(void)
-{
-    static bool told;
-    const struct control needs = {.type = CONTROL_NEEDS, .a = NEEDS_SETS};
-    const struct client_env *env = &replica.client->env;
-    struct wait wait = {.call = WAIT_REPLICAS, .whom = own_agent, .keeps = true};
-    while (replica.partners && !told && !(told = env->tell(env->user, &needs)))
-        nap(&wait); /* what follows may wait for a set that is to be retired */
-    waits_over(replica.client, &wait);
 }
 
 /* ---- who lives ---- */
@@ -114,6 +101,29 @@ static void await_view(struct wait *wait)
     (void)replica_after(KEEL_OK); /* the own set may be retired */
     nap(wait);
     replica_look_for_deaths();
+}
+
+/* ---- what cannot be done for others ---- */
+
+static bool is_bound(void)
+{
+    return atomic_load_explicit(&replica.client->page->bound, memory_order_acquire);
+}
+
+/* Agents that have not that view yet execute nothing (agent/recover.h), so what follows meets no set that lacks
+ * somebody. */
+void replica_binds(void)
+{
+    static bool told;
+    const struct control needs = {.type = CONTROL_NEEDS, .a = NEEDS_SETS};
+    const struct client_env *env = &replica.client->env;
+    struct wait wait = {.whom = own_agent};
+    while (replica.partners && !is_bound()) {
+        told = told || env->tell(env->user, &needs);
+        await_view(&wait);
+    }
+    waits_over(replica.client, &wait);
+    (void)replica_after(KEEL_OK); /* the own set may be retired by it */
 }
 
 /* A write or read came to nothing there: has the rank died? It is so when the view is here that says it. */

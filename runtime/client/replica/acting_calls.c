@@ -1,6 +1,6 @@
 /* The library as the wrapper sees it where partners do the part of the dead: puts, gets, signals and collectives go the
- * way of acting.c, all else as ever. What is begun has ended when its call returns. Ranks are native ones of the own
- * set, as in all calls below the wrapper. */
+ * way of acting.c. What is begun has ended when its call returns. Ranks are native ones of the own set, as in all calls
+ * below the wrapper. acting.inc says of each call what becomes of it. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +12,50 @@
 #include "runtime/wire/shape.h"
 
 static const struct api_calls *below;
+
+/* ---- what is the own set's alone: from then on a set that loses a member is retired ---- */
+
+#define STATUS_CALL(name, parameters, arguments)                                                                       \
+    __attribute__((unused)) static keel_status binds_##name parameters                                                 \
+    {                                                                                                                  \
+        replica_binds();                                                                                               \
+        return below->name arguments;                                                                                  \
+    }
+#define NEAR_CALL STATUS_CALL
+#define VALUE_CALL(result, name, parameters, arguments)
+#define VOID_CALL(name, parameters, arguments)
+#include "runtime/client/api/calls.inc"
+#undef STATUS_CALL
+#undef NEAR_CALL
+#undef VALUE_CALL
+#undef VOID_CALL
+
+/* Mutexes, and what is kept: nobody has described it to other sets. */
+static void binds_segment(const keel_segment *segment)
+{
+    if (segment && !segment->number)
+        replica_binds();
+}
+
+static void *act_address(keel_segment *segment, int native)
+{
+    if (native != replica_native_of(replica.rank))
+        replica_binds();
+    return below->address(segment, native);
+}
+
+static void take_nothing(void *user, int origin, size_t at, const void *bytes, size_t len)
+{
+    (void)user, (void)origin, (void)at, (void)bytes, (void)len;
+}
+
+/* Who acts for a dead one may still be writing there. After a meeting. */
+static keel_status act_segment_free(keel_segment *segment)
+{
+    keel_status status =
+        segment && segment->of_all ? replica_passes(CALL_segment_free, NULL, 0, take_nothing, NULL) : KEEL_OK;
+    return status == KEEL_OK ? below->segment_free(segment) : status;
+}
 
 static int rank_of(int native)
 {
@@ -29,12 +73,14 @@ static bool may(const keel_segment *segment, int native, size_t offset, const vo
 
 static keel_status act_put(keel_segment *segment, int native, size_t offset, const void *src, size_t len)
 {
+    binds_segment(segment);
     return may(segment, native, offset, src, len) ? replica_puts(segment->number, rank_of(native), offset, src, len)
                                                   : below->put(segment, native, offset, src, len);
 }
 
 static keel_status act_get(keel_segment *segment, int native, size_t offset, void *dst, size_t len)
 {
+    binds_segment(segment);
     return may(segment, native, offset, dst, len) ? replica_reads(segment->number, rank_of(native), offset, dst, len)
                                                   : below->get(segment, native, offset, dst, len);
 }
@@ -55,6 +101,7 @@ static bool by_pieces(keel_segment *segment, int native, const keel_piece *piece
 static keel_status act_put_vector(keel_segment *segment, int native, const keel_piece *pieces, size_t n)
 {
     keel_status status;
+    binds_segment(segment);
     return by_pieces(segment, native, pieces, n, true, &status) ? status
                                                                 : below->put_vector(segment, native, pieces, n);
 }
@@ -62,6 +109,7 @@ static keel_status act_put_vector(keel_segment *segment, int native, const keel_
 static keel_status act_get_vector(keel_segment *segment, int native, const keel_piece *pieces, size_t n)
 {
     keel_status status;
+    binds_segment(segment);
     return by_pieces(segment, native, pieces, n, false, &status) ? status
                                                                  : below->get_vector(segment, native, pieces, n);
 }
@@ -89,6 +137,7 @@ static keel_status act_put_strided(keel_segment *segment, int native, size_t off
                                    const keel_strided *how)
 {
     keel_status status;
+    binds_segment(segment);
     return by_runs(segment, native, offset, src, NULL, how, &status)
                ? status
                : below->put_strided(segment, native, offset, src, how);
@@ -97,6 +146,7 @@ static keel_status act_put_strided(keel_segment *segment, int native, size_t off
 static keel_status act_get_strided(keel_segment *segment, int native, size_t offset, void *dst, const keel_strided *how)
 {
     keel_status status;
+    binds_segment(segment);
     return dst && by_runs(segment, native, offset, NULL, dst, how, &status)
                ? status
                : below->get_strided(segment, native, offset, dst, how);
@@ -143,11 +193,6 @@ static keel_status act_wait_until(keel_segment *segment, size_t word, keel_compa
 
 /* ---- collectives of all ranks ---- */
 
-static void take_nothing(void *user, int origin, size_t at, const void *bytes, size_t len)
-{
-    (void)user, (void)origin, (void)at, (void)bytes, (void)len;
-}
-
 static bool is_of_all(const keel_group *group)
 {
     return group == replica.group;
@@ -156,12 +201,12 @@ static bool is_of_all(const keel_group *group)
 static keel_status act_group_barrier(keel_group *group)
 {
     return is_of_all(group) ? replica_passes(CALL_group_barrier, NULL, 0, take_nothing, NULL)
-                            : below->group_barrier(group);
+                            : binds_group_barrier(group);
 }
 
 static keel_status act_group_sync(keel_group *group)
 {
-    return is_of_all(group) ? replica_passes(CALL_group_sync, NULL, 0, take_nothing, NULL) : below->group_sync(group);
+    return is_of_all(group) ? replica_passes(CALL_group_sync, NULL, 0, take_nothing, NULL) : binds_group_sync(group);
 }
 
 struct of_one {
@@ -181,7 +226,7 @@ static keel_status act_group_bcast(keel_group *group, int root, void *data, size
 {
     struct of_one o = {data, len, root};
     if (!is_of_all(group) || root < 0 || root >= replica.size || (len && !data))
-        return below->group_bcast(group, root, data, len);
+        return binds_group_bcast(group, root, data, len);
     return replica_passes(CALL_group_bcast, data, root == replica.rank ? len : 0, take_of_one, &o);
 }
 
@@ -196,7 +241,7 @@ static keel_status act_group_allgather(keel_group *group, const void *in, void *
 {
     struct of_one o = {out, len, -1};
     if (!is_of_all(group) || (len && (!in || !out)))
-        return below->group_allgather(group, in, out, len);
+        return binds_group_allgather(group, in, out, len);
     return replica_passes(CALL_group_allgather, in, len, take_each, &o);
 }
 
@@ -246,7 +291,7 @@ static bool can_reduce(const keel_group *group, const void *in, const void *out,
 static keel_status act_group_allreduce(keel_group *group, const void *in, void *out, size_t n, const keel_combine *how)
 {
     return can_reduce(group, in, out, n, how) ? reduce(CALL_group_allreduce, in, out, n, how, replica.size)
-                                              : below->group_allreduce(group, in, out, n, how);
+                                              : binds_group_allreduce(group, in, out, n, how);
 }
 
 static keel_status act_group_reduce(keel_group *group, int root, const void *in, void *out, size_t n,
@@ -254,7 +299,7 @@ static keel_status act_group_reduce(keel_group *group, int root, const void *in,
 {
     bool mine = root == replica.rank;
     if (root < 0 || root >= replica.size || !can_reduce(group, in, mine ? out : in, n, how))
-        return below->group_reduce(group, root, in, out, n, how);
+        return binds_group_reduce(group, root, in, out, n, how);
     return reduce(CALL_group_reduce, in, mine ? out : NULL, n, how, replica.size);
 }
 
@@ -262,77 +307,49 @@ static keel_status act_group_exscan(keel_group *group, const void *in, void *out
 {
     const void *to = replica.rank ? out : in; /* rank 0 gets nothing */
     return can_reduce(group, in, to, n, how) ? reduce(CALL_group_exscan, in, out, n, how, replica.rank)
-                                             : below->group_exscan(group, in, out, n, how);
+                                             : binds_group_exscan(group, in, out, n, how);
 }
 
 static keel_status act_group_scan(keel_group *group, const void *in, void *out, size_t n, const keel_combine *how)
 {
     return can_reduce(group, in, out, n, how) ? reduce(CALL_group_scan, in, out, n, how, replica.rank + 1)
-                                              : below->group_scan(group, in, out, n, how);
+                                              : binds_group_scan(group, in, out, n, how);
 }
 
-/* ---- what is the own set's alone: its partners are of no use to it from then on ---- */
+/* ---- all of it ---- */
 
-#define BINDS(name, parameters, arguments)                                                                             \
-    static keel_status binds_##name parameters                                                                         \
-    {                                                                                                                  \
-        replica_binds();                                                                                               \
-        return below->name arguments;                                                                                  \
-    }
-BINDS(group_create, (const int *ranks, int n, uint64_t tag, keel_group **group), (ranks, n, tag, group))
-BINDS(group_split, (keel_group * parent, int colour, int key, keel_group **group), (parent, colour, key, group))
-BINDS(group_agree, (keel_group * group, keel_group_op op, uint64_t value, uint64_t *result), (group, op, value, result))
-BINDS(group_barrier_begin, (keel_group * group, keel_request **request), (group, request))
-BINDS(message_send, (int rank, uint32_t tag, const void *data, size_t len), (rank, tag, data, len))
-BINDS(message_receive, (int rank, uint32_t tag, void *data, size_t max, size_t *len, int *from),
-      (rank, tag, data, max, len, from))
-
-static void *binds_address(keel_segment *segment, int native)
-{
-    if (native != replica_native_of(replica.rank))
-        replica_binds();
-    return below->address(segment, native);
-}
+enum { /* each call has one row */
+#define ACTS(name) ROW_##name,
+#define BINDS(name) ROW_##name,
+#define PASSED(name, why) ROW_##name,
+#include "runtime/client/replica/acting.inc"
+#undef ACTS
+#undef BINDS
+#undef PASSED
+};
+#define STATUS_CALL(name, parameters, arguments) _Static_assert(ROW_##name >= 0, "a row");
+#define NEAR_CALL STATUS_CALL
+#define VALUE_CALL(result, name, parameters, arguments) STATUS_CALL(name, parameters, arguments)
+#define VOID_CALL STATUS_CALL
+#include "runtime/client/api/calls.inc"
+#undef STATUS_CALL
+#undef NEAR_CALL
+#undef VALUE_CALL
+#undef VOID_CALL
 
 const struct api_calls *replica_acting_calls(const struct api_calls *library)
 {
     static struct api_calls calls;
     below = library;
     calls = *library;
-#define ACTS(name) calls.name = act_##name
-    ACTS(put);
-    ACTS(put_nb);
-    ACTS(put_vector);
-    ACTS(put_vector_nb);
-    ACTS(put_strided);
-    ACTS(put_strided_nb);
-    ACTS(get);
-    ACTS(get_nb);
-    ACTS(get_vector);
-    ACTS(get_vector_nb);
-    ACTS(get_strided);
-    ACTS(get_strided_nb);
-    ACTS(signal);
-    ACTS(wait_until);
-    ACTS(group_barrier);
-    ACTS(group_sync);
-    ACTS(group_bcast);
-    ACTS(group_allgather);
-    ACTS(group_allreduce);
-    ACTS(group_reduce);
-    ACTS(group_exscan);
-    ACTS(group_scan);
+#define act_get_strong act_get /* one copy is all that there is of what replicas have */
+#define act_get_strong_nb act_get_nb
+#define ACTS(name) calls.name = act_##name;
+#define BINDS(name) calls.name = binds_##name;
+#define PASSED(name, why)
+#include "runtime/client/replica/acting.inc"
 #undef ACTS
-#define BOUND(name) calls.name = binds_##name
-    BOUND(group_create);
-    BOUND(group_split);
-    BOUND(group_agree);
-    BOUND(group_barrier_begin);
-    BOUND(message_send);
-    BOUND(message_receive);
-    BOUND(address);
-#undef BOUND
-    calls.get_strong = act_get;
-    calls.get_strong_nb = act_get_nb;
+#undef BINDS
+#undef PASSED
     return &calls;
 }

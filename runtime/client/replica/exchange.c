@@ -66,8 +66,16 @@ static void wait_for_the_end(void)
     }
 }
 
+/* A partner sees no such thing: it was the library's call. */
+static bool is_of_a_death(keel_status status)
+{
+    return status == KEEL_ERR_RANK_DEAD || status == KEEL_ERR_DATA_LOST;
+}
+
 keel_status replica_after(keel_status status)
 {
+    if (replica.partners && is_of_a_death(status))
+        replica_binds();
     if (status != KEEL_IN_PROGRESS && replica_is_broken()) /* also of what was complete without the dead */
         wait_for_the_end();
     return status;

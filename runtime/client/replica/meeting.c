@@ -64,8 +64,6 @@ void replica_used(enum partner_use use, int rank, size_t bytes)
 {
     if (!replica.partners)
         return;
-    if (use == PARTNER_ADD || use == PARTNER_EXCHANGE)
-        replica_binds(); /* their order has whole sets only (agent/ordering_chain.c) */
     partner_used(&us.interval, use, rank, bytes);
 }
 

@@ -171,7 +171,9 @@ keel_status replica_leave_together(const unsigned *complete, const bool *there);
 
 /* Collective over the set. */
 keel_status replica_acting_begin(void);
-/* The program does what no partner can do for another: a set that has lost a process, or loses one, is retired. */
+/* The program is about to do what no partner can do for another: a set that has lost a process, or loses one, is
+ * retired. blocks   the first in a process, until its node has a view that says so. Does not return where the own set
+ * is retired by that. */
 void replica_binds(void);
 /* Is there a view that says that somebody has died? Who acts for one more set by that does there what is kept.
  * blocks   until it has. */

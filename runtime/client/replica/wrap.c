@@ -54,13 +54,22 @@ int replica_rank_node(int rank)
     return rank >= 0 && rank < replica.size ? replica.node[rank] : -1;
 }
 
+/* Where partners act it lives as long as one of its replicas does. */
+static bool lives(int rank)
+{
+    bool any = BELOW->rank_alive(replica_native_of(rank));
+    for (int s = 0; replica.partners && s < replica.sets; s++)
+        any = any || BELOW->rank_alive(replica_native(&replica.client->replicas, rank, s));
+    return any;
+}
+
 bool replica_rank_alive(int rank)
 {
     struct replica_answer a;
     if (rank < 0 || rank >= replica.size)
         return false;
     if (replica_decides(&a)) /* it may have ended */
-        a = replica_tell((struct replica_answer){{BELOW->rank_alive(replica_native_of(rank))}});
+        a = replica_tell((struct replica_answer){{lives(rank)}});
     return a.value[0];
 }
 
@@ -273,8 +282,10 @@ keel_status replica_begin(struct client *c)
     keel_status status = make_groups();
     if (status == KEEL_OK)
         status = replica_acting_begin();
-    if (status != KEEL_OK)
+    if (status != KEEL_OK) {
+        replica_binds(); /* perhaps a member has died before it could act */
         return replica_after(status);
+    }
     fill_in(replica.below);
     replica.pid = getpid();
     if (on_exit(compare_at_exit, NULL) != 0)

@@ -21,6 +21,7 @@ keel_status replica_keep_room(size_t bytes_per_rank)
     size_t each = 0;
     if (!keep_wants_room(c, bytes_per_rank, &each))
         return KEEL_ERR_STATE;
+    replica_binds(); /* what is kept is the own set's */
     replica_did(CALL_keep_room, -1, NULL, 0, bytes_per_rank, 0);
     keel_status status = replica_meet(CALL_keep_room);
     if (status != KEEL_OK)
@@ -97,6 +98,7 @@ keel_status replica_keep_commit(uint64_t version)
         replica_ask_who_waits(&who);
     if (status == KEEL_OK)
         status = compare_kept(version);
+    replica_binds();
     if (status == KEEL_OK)
         status = replica_after(keep_write(c, version, replica.collectives));
     if (status != KEEL_OK)
@@ -124,6 +126,7 @@ keel_status replica_keep_rollback(uint64_t *version)
     keel_status mine = replica_is_apart() ? KEEL_ERR_STATE : keep_go_back(c, &last);
     if (mine == KEEL_ERR_STATE)
         return mine;
+    replica_binds();
     (void)replica_after(mine);
     uint64_t worst[2] = {mine == KEEL_OK ? 0 : (uint64_t) - (int64_t)mine << 32 | (uint32_t)replica.rank, 0};
     keel_status status = replica_meet(CALL_keep_rollback);
@@ -141,6 +144,7 @@ keel_status replica_keep_rollback(uint64_t *version)
 
 keel_status replica_keep_get(int rank, const char *name, size_t offset, void *dst, size_t bytes, uint64_t *version)
 {
+    replica_binds();
     return replica_after(keep_get_behind(replica.client, replica.collectives, replica_native_of(rank), name, offset,
                                          dst, bytes, version));
 }

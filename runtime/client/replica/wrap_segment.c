@@ -41,12 +41,15 @@ static keel_status allocate(keel_group *group, const size_t *bytes, int n, keel_
 {
     replica_did_bytes(call, -1, NULL, (uint64_t)redundancy, bytes, bytes ? (size_t)n * sizeof *bytes : 0);
     keel_status status = replica_meet(call);
+    if (group != replica.group)
+        replica_binds(); /* its members free it, and do not wait for who acts for one of them */
     if (status == KEEL_OK)
         status = replica_after(BELOW->segment_alloc_group(group, bytes, copies_of(redundancy), out));
     if (status != KEEL_OK || !out)
         return status;
     replica_counts(*out);
     replica_makes(call, digest(bytes, (size_t)n * sizeof *bytes, (*out)->number));
+    (*out)->of_all = group == replica.group;
     return (*out)->number ? replica_describes(*out, (*out)->number) : KEEL_OK;
 }
 

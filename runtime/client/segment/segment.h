@@ -22,7 +22,8 @@ struct keel_segment {
     uint64_t *part_at;    /* [ranks] where it begins in its slot's copy */
     struct near *near;    /* [ranks] */
     keel_redundancy redundancy;
-    uint64_t number;          /* of a program with replicas: its allocation of this process, from 1 */
+    uint64_t number;          /* of a program with replicas: its allocation of this process, from 1; */
+    bool of_all;              /* all ranks have made it together */
     uint64_t what;            /* 0: the program's own */
     struct keel_group *group; /* whose members made it, NULL: all live ranks */
     uint16_t group_generation;

@@ -148,6 +148,11 @@ static keel_status below_segment_describe(const keel_segment *s, int rank, keel_
     return segment_describe(s, rank, out);
 }
 
+static keel_status below_segment_free(keel_segment *s)
+{
+    return segment_free(client(), s);
+}
+
 static keel_status below_segment_attach(const keel_segment_part *part, keel_segment **out)
 {
     return segment_attach_part(client(), part, out);
@@ -188,6 +193,7 @@ const struct api_calls below_calls = {.put = below_put,
                                       .segment_bytes = below_segment_bytes,
                                       .segment_describe = below_segment_describe,
                                       .segment_attach = below_segment_attach,
+                                      .segment_free = below_segment_free,
                                       .event = below_event,
                                       .finalize = below_finalize};
 
@@ -215,11 +221,12 @@ keel_status public_wrong(void)
     return KEEL_ERR_ARG;
 }
 
-/* Programs of the simulation reduce nothing. */
+/* Programs of the simulation add doubles. */
 bool public_coll_combine(struct engine_call *call, const keel_combine *how, size_t n)
 {
-    (void)call, (void)how, (void)n;
-    return false;
+    call->element = (struct element){.type = (enum element_type)how->type, .op = (enum element_op)how->op};
+    call->len = n * element_size(&call->element);
+    return true;
 }
 
 void channel_event(const char *name, int64_t number, const char *text)

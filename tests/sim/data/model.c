@@ -22,6 +22,8 @@ bool model_init(struct world *w)
     m->view_made = view_init(&m->view, s->policy, s->nodes, s->spares, s->joiners, s->ranks, s->rank_node, &copies);
     m->view_made = m->view_made && slides_init(w);
     view_replicate(&m->view, w->replicas ? &w->replicas->map : NULL);
+    if (s->on_death == DEATH_PARTNER)
+        view_take_partners(&m->view);
     heap_enter(outer);
     m->whole = s->whole;
     if (s->fail_at && s->fail_node >= 0)
@@ -149,6 +151,7 @@ void model_commit(struct world *w, struct node *n, const struct command *c)
         before[r] = m->view.rank[r].incarnation;
     view_apply(&m->view, c->epoch, c->event, c->n);
     slides_committed(w, c);
+    replicas_view(w);
     for (int r = 0; r < w->setup.ranks; r++)
         if (model_is_zombie(w, r, before[r])) {
             doubt(m, r, before[r]);

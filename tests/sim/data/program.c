@@ -8,6 +8,7 @@
 #include "runtime/client/op/rma.h"
 #include "runtime/client/op/task.h"
 #include "runtime/client/progress.h"
+#include "runtime/client/replica/replica.h"
 #include "tests/sim/data/program_int.h"
 
 /* ---- tasks ---- */
@@ -265,6 +266,8 @@ void program_gate(struct program *p, int gate)
         pthread_mutex_lock(&r->client.lock);
         client_progress(&r->client);
         pthread_mutex_unlock(&r->client.lock);
+        if (p->w->setup.plain)
+            replica_look_for_deaths(); /* who has not come here may wait for what a dead one was to do */
         p->over = r->client.fatal != KEEL_OK;
     }
     r->at_gate = 0;

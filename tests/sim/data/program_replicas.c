@@ -7,6 +7,7 @@
 #include "runtime/client/op/near.h"
 #include "runtime/client/segment/segment.h"
 #include "runtime/wire/arith.h"
+#include "runtime/wire/digest.h"
 #include "runtime/client/replica/replica.h"
 #include "tests/sim/data/below.h"
 #include "tests/sim/data/replicas.h"
@@ -37,7 +38,8 @@ static bool went(struct replica_program *q, keel_status status)
         return !p->over;
     for (int g = 0; status == KEEL_ERR_DATA_LOST && g < p->w->setup.nodes * CLASSES; g++)
         p->w->hopeless = p->w->hopeless || p->w->model->lost[g]; /* the runtime's own, with all nodes that had it */
-    if (!replicas_is_hit(p->w, q->set) && !p->w->hopeless)
+    bool may = p->w->setup.plain ? q->all->early : replicas_is_hit(p->w, q->set);
+    if (!may && !p->w->hopeless)
         world_fail(p->w, "rank %d of set %d: %s says %s", q->rank, q->set, p->call, keel_status_name(status));
     p->over = true;
     return false;
@@ -290,7 +292,8 @@ static void run_task(struct replica_program *q)
 static void act(struct replica_program *q)
 {
     int segment = (int)below(q, (uint64_t)q->all->segments), target = (int)below(q, (uint64_t)q->all->map.ranks);
-    unsigned kind = (unsigned)below(q, q->p.w->setup.checked ? 18 : 16);
+    const struct setup *s = &q->p.w->setup;
+    unsigned kind = s->plain ? 11 + (unsigned)below(q, 5) : (unsigned)below(q, s->checked ? 18 : 16);
     q->steps++;
     if (kind < 6)
         atomic(q, segment, target);
@@ -330,6 +333,31 @@ static void chain(struct replica_program *q)
     (void)ended(q, q->calls->wait_until(q->seg[0], at, KEEL_GE, q->chained, KEEL_ANY_RANK, &got));
 }
 
+/* What others have put, which nobody changes meanwhile, and what all say. */
+static bool look_around(struct replica_program *q, int k)
+{
+    uint8_t bytes[RANKS_MAX * REPLICA_OWN];
+    int segment = (int)below(q, (uint64_t)q->all->segments), target = (int)below(q, (uint64_t)q->all->map.ranks);
+    int ranks = q->all->map.ranks, root = k % ranks;
+    double mine[2] = {q->rank + 1, q->rank * q->rank}, sum[2];
+    int64_t said = q->rank == root ? 7 * root : -1;
+    program_begin(&q->p, "a get of what all have put");
+    if (!ended(q, q->calls->get(q->seg[segment], target, 0, bytes, (size_t)ranks * REPLICA_OWN)))
+        return false;
+    q->steps++;
+    replicas_found(q->p.w, q, (int64_t)digest(bytes, (size_t)ranks * REPLICA_OWN, 0));
+    program_begin(&q->p, "keel_allreduce_sum");
+    if (!ended(q, q->calls->allreduce_sum(mine, sum, 2)))
+        return false;
+    program_begin(&q->p, "keel_bcast");
+    if (!ended(q, q->calls->bcast(root, &said, sizeof said)))
+        return false;
+    if (sum[0] != ranks * (ranks + 1) / 2. || sum[1] != (ranks - 1) * ranks * (2 * ranks - 1) / 6. || said != 7 * root)
+        world_fail(q->p.w, "rank %d of set %d: all ranks together say %g, %g and %lld", q->rank, q->set, sum[0], sum[1],
+                   (long long)said);
+    return !q->p.w->failed;
+}
+
 static bool barrier(struct replica_program *q)
 {
     program_begin(&q->p, "a barrier of the set");
@@ -347,7 +375,7 @@ static bool one_stage(struct replica_program *q, int k)
     wait_for_all(q);
     if (stage->chain && !q->p.over)
         chain(q);
-    if (q->p.over || !barrier(q))
+    if (q->p.over || !barrier(q) || (w->setup.plain && !look_around(q, k)))
         return false;
     program_gate(&q->p, stage->gate);
     return !q->p.over;
@@ -389,7 +417,8 @@ static bool begin(struct replica_program *q)
         good = ended(q, q->calls->group_create(natives, q->all->map.ranks, 0, &q->group));
     for (int i = 0; i < q->all->segments && good; i++)
         good = allocate(q, i);
-    if (!q->p.w->setup.checked || !good)
+    q->all->begun += good;
+    if (!q->p.w->setup.checked || q->p.w->setup.plain || !good)
         return good;
     program_begin(&q->p, "keel_mutexes_create");
     good = ended(q, q->calls->mutexes_create(1, &q->mutexes));
@@ -411,6 +440,10 @@ void replicas_run(struct runner *r)
     bool good = begin(q);
     for (int k = 0; k < w->model->stages && good && !w->failed; k++)
         good = one_stage(q, k);
+    for (int i = 0; i < q->all->segments && w->setup.plain && good && !q->p.over; i++) {
+        program_begin(&q->p, "keel_segment_free");
+        good = ended(q, q->calls->segment_free(q->seg[i]));
+    }
     if (good && !q->p.over)
         (void)q->calls->finalize();
     if (good && !q->p.over)

@@ -86,6 +86,36 @@ bool replicas_is_hit(const struct world *w, int set)
     return !view_set_is_whole(&m->view, set);
 }
 
+static bool is_gone(const struct world *w, int native)
+{
+    int node = w->setup.rank_node[native];
+    for (const struct runner *r = w->runners; r; r = r->next)
+        if (r->rank == native && r->killed)
+            return true;
+    return w->model->dead[node] || w->model->tainted[node] || !view_set_is_whole(&w->model->view, set_of(w, native));
+}
+
+/* In another set, whose node is neither of these. */
+static bool lives_elsewhere(const struct world *w, int native, int a, int b)
+{
+    struct replica who = replica_of(&w->replicas->map, native);
+    for (int s = 0; s < w->setup.sets; s++) {
+        int other = replica_native(&w->replicas->map, who.rank, s), node = w->setup.rank_node[other];
+        if (s != who.set && node != a && node != b && !is_gone(w, other))
+            return true;
+    }
+    return false;
+}
+
+/* Where partners act a rank's replica is enough. */
+static bool ranks_live_without(const struct world *w, int a, int b)
+{
+    for (int r = 0; r < w->setup.ranks; r++)
+        if ((w->setup.rank_node[r] == a || w->setup.rank_node[r] == b) && !lives_elsewhere(w, r, a, b))
+            return false;
+    return true;
+}
+
 static bool others_stay(const struct world *w, int set)
 {
     for (int s = 0; s < w->setup.sets; s++)
@@ -96,11 +126,15 @@ static bool others_stay(const struct world *w, int set)
 
 bool replicas_may_lose_rank(const struct world *w, int rank)
 {
+    if (w->replicas && w->setup.plain)
+        return lives_elsewhere(w, rank, -1, -1);
     return !w->replicas || others_stay(w, set_of(w, rank));
 }
 
 bool replicas_may_lose_node(const struct world *w, int node)
 {
+    if (w->replicas && w->setup.plain)
+        return ranks_live_without(w, node, -1);
     for (int r = 0; w->replicas && r < w->setup.ranks; r++)
         if (w->setup.rank_node[r] == node && !others_stay(w, set_of(w, r)))
             return false;
@@ -111,12 +145,27 @@ bool replicas_may_lose_node(const struct world *w, int node)
 bool replicas_may_lose_both(const struct world *w, int a, int b)
 {
     bool hit[REPLICAS_MAX] = {false}, any = !w->replicas;
+    if (w->replicas && w->setup.plain)
+        return ranks_live_without(w, a, b);
     for (int r = 0; w->replicas && r < w->setup.ranks; r++)
         if (w->setup.rank_node[r] == a || w->setup.rank_node[r] == b)
             hit[set_of(w, r)] = true;
     for (int s = 0; s < w->setup.sets; s++)
         any = any || (!hit[s] && !replicas_is_hit(w, s));
     return any;
+}
+
+/* Whom nobody can replace may have died while segments were allocated, and all sets are retired by that. */
+void replicas_view(struct world *w)
+{
+    const struct view *v = &w->model->view;
+    if (!w->replicas || !w->setup.plain)
+        return;
+    for (int r = 0; r < v->ranks; r++)
+        w->replicas->early |= v->rank[r].state == RANK_DEAD && w->replicas->begun < w->setup.ranks;
+    if (!v->partners && !w->replicas->early)
+        world_fail(w, "a set is to be retired whose members can all be replaced");
+    w->hopeless = w->hopeless || (v->stopped && v->code);
 }
 
 static void retired(void *arg, uint64_t unused)
@@ -243,9 +292,16 @@ void replicas_check(struct world *w, const char *when)
 
 /* ---- memory ---- */
 
+/* In that set, or another one in which it lives: replicas have done the same at a quiet moment.
+ * NULL: it has ended. */
 static const struct replica_program *program_of(const struct world *w, int rank, int set)
 {
-    const struct runner *r = world_rank(w, replica_native(&w->replicas->map, rank, set));
+    const struct runner *r = NULL;
+    for (int i = 0; !r && i < w->setup.sets; i++) {
+        int s = (set + i) % w->setup.sets;
+        bool lives = view_rank_lives(&w->model->view, rank) >> s & 1;
+        r = lives ? world_rank(w, replica_native(&w->replicas->map, rank, s)) : NULL;
+    }
     return r ? (const struct replica_program *)(const void *)r->program : NULL;
 }
 
@@ -311,7 +367,7 @@ static void same_in_all(struct world *w, int segment, int rank)
     const uint8_t *first = NULL, *part[COPIES_MAX];
     int of = -1;
     for (int set = 0; set < w->setup.sets && !w->failed; set++) {
-        if (!view_set_is_whole(&w->model->view, set) || g->index[set] < 0)
+        if (!(view_rank_lives(&w->model->view, rank) >> set & 1) || g->index[set] < 0)
             continue;
         int n = copies_of(w, segment, rank, set, part);
         if (n == 0)

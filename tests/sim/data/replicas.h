@@ -45,6 +45,8 @@ struct replicas {
     /* the bit that flips: in that set, at that put of that rank; it has flipped; somebody has said that sets differ */
     int flip_set, flip_rank, flip_put;
     bool flipped, told;
+    int begun;  /* processes that have allocated all that they want, */
+    bool early; /* and somebody died before all had */
 };
 
 /* What a rank's process has in mind. */
@@ -98,6 +100,8 @@ bool replicas_is_hit(const struct world *w, int set);
 bool replicas_may_lose_node(const struct world *w, int node);
 bool replicas_may_lose_rank(const struct world *w, int rank);
 bool replicas_may_lose_both(const struct world *w, int a, int b);
+/* The model has another view. */
+void replicas_view(struct world *w);
 /* An agent has another view: what is left of sets that are retired is ended, as keeld does. */
 void replicas_committed(struct node *n);
 /* A process writes a line for people, or ends its set with one. */

@@ -43,6 +43,7 @@ const struct scenario scenario[] = {
     {"replicas", "sets of a program that runs side by side are lost but for one, at each step of their common order",
      scenario_replicas},
     {"checks", "the same, and replicas compare what they do", scenario_checks},
+    {"partners", "and do the part of the dead", scenario_partners},
     {"wrong-bits", "a bit flips where a replica puts from, or puts to: it is told, or mended", scenario_wrong_bits},
     {"no-memory", "the n-th allocation of a rank or of an agent fails", scenario_no_memory},
     {"scant", "nodes have no memory for what all or a group allocate, and die or freeze while they say so",

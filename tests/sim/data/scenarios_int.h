@@ -45,6 +45,7 @@ void scenario_grids(struct setup *s, struct rng *rng);
 /* scenarios_replicas.c */
 void scenario_replicas(struct setup *s, struct rng *rng);
 void scenario_checks(struct setup *s, struct rng *rng);
+void scenario_partners(struct setup *s, struct rng *rng);
 void scenario_wrong_bits(struct setup *s, struct rng *rng);
 
 /* scenarios_memory.c */

@@ -38,6 +38,7 @@ void scenario_checks(struct setup *s, struct rng *rng)
     s->timeout_ns = 20 * SEC;
     s->check = (enum replica_check)(CHECK_FENCE + rng_below(rng, 3));
     s->on_death = (enum replica_death)rng_below(rng, 2);
+    s->on_death = s->check == CHECK_FENCE ? s->on_death : DEATH_RETIRES; /* as keelrun has it */
     s->actions = 3 + (int)rng_below(rng, 12);
     for (int n = (int)rng_below(rng, 3); n > 0 && s->aims < AIMS_MAX; n--) {
         static const char *const at[] = {"replica.meeting",       "replica.saying",  "replica.said",
@@ -49,6 +50,28 @@ void scenario_checks(struct setup *s, struct rng *rng)
         *a = (struct aim){.node = -1, .rank = -1, .nth = 1 + (unsigned)rng_below(rng, rng_below(rng, 2) ? 10 : 100)};
         snprintf(a->point, sizeof a->point, "%s", at[rng_below(rng, sizeof at / sizeof *at)]);
         a->action = (enum aim_action)rng_below(rng, AIM_STALL + 1);
+        a->ns = rng_below(rng, rng_below(rng, 2) ? 5 * MS : 120 * MS);
+    }
+}
+
+/* They do what a partner can do for the dead, which it does: of each rank one replica stays, in whatever set. */
+void scenario_partners(struct setup *s, struct rng *rng)
+{
+    static const char *const at[] = {"replica.meeting", "replica.saying",       "replica.said",
+                                     "replica.leaving", "replica.all_complete", "mail.sending",
+                                     "replica.kept",    "replica.taking_over",  "replica.took_over"};
+    scenario_replicas(s, rng);
+    s->checked = s->plain = true;
+    s->timeout_ns = 20 * SEC;
+    s->check = CHECK_FENCE;
+    s->on_death = DEATH_PARTNER;
+    s->actions = 3 + (int)rng_below(rng, 12);
+    s->aims = 0;
+    for (int n = 1 + (int)rng_below(rng, 4); n > 0 && s->aims < AIMS_MAX; n--) {
+        struct aim *a = &s->aim[s->aims++];
+        *a = (struct aim){.node = -1, .rank = -1, .nth = 1 + (unsigned)rng_below(rng, rng_below(rng, 2) ? 30 : 300)};
+        snprintf(a->point, sizeof a->point, "%s", at[rng_below(rng, sizeof at / sizeof *at)]);
+        a->action = rng_below(rng, 2) ? AIM_KILL : (enum aim_action)rng_below(rng, AIM_STALL + 1);
         a->ns = rng_below(rng, rng_below(rng, 2) ? 5 * MS : 120 * MS);
     }
 }

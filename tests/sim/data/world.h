@@ -174,6 +174,7 @@ struct setup {
     bool checked;                                            /* they compare what they do, as check says */
     enum replica_check check;
     enum replica_death on_death;
+    bool plain; /* and all that they do a partner can do, as one does for the dead */
     enum replica_flip { FLIP_NONE, FLIP_SENDER, FLIP_TARGET } flip; /* of a bit of what is put, in one set */
     int sets, native[RANKS_MAX]; /* runs of the program side by side, 0: it runs once; as in struct replica_map */
     enum view_policy policy;

@@ -73,10 +73,6 @@ void replica_look_for_deaths(void)
     looks++;
 }
 
-void replica_binds(void)
-{
-}
-
 /* What is under way ends, or the job is lost. */
 static struct op under_way;
 static int waits;
