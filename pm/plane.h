@@ -41,6 +41,18 @@ struct plane_blob {
     uint8_t bytes[PLANE_BLOB_MAX];
 };
 
+/* A committed view: who runs where. It is the callee's until it returns. */
+struct plane_view {
+    uint64_t epoch;
+    const int *rank_node;   /* [ranks] -1: nobody runs the rank */
+    const bool *node_alive; /* [settings_ids] */
+    bool by_loss;           /* the job ends, for a loss that the program is not written for; nobody goes on anywhere */
+    /* [REPLICAS_MAX] the sets of a program with replicas: what is left of those that are retired is to be ended */
+    const struct replica_loss *loss;
+    const struct replica_loss *lost; /* [nlost] where replicas do the part of the dead: who is dead */
+    int nlost;
+};
+
 struct plane_callbacks {
     void *user;
     /* The process in seat `seat` of this node (a standby that waits in keel_init) is this life of its rank from now
@@ -70,11 +82,7 @@ struct plane_callbacks {
     void (*output)(void *user, int seat, uint32_t id, bool begins, const uint64_t at[2]);
     /* The process in seat was killed, and the job ends for it: see plain_death_ends. */
     void (*plain_death)(void *user, int seat);
-    /* A committed view: who runs where. rank_node[r] is -1 if nobody runs rank r. node_alive[settings_ids]. by_loss:
-     * the job ends, for a loss that the program is not written for; nobody goes on anywhere. loss[REPLICAS_MAX]: the
-     * sets of a program with replicas: what is left of those that are retired is to be ended. */
-    void (*view)(void *user, uint64_t epoch, const int *rank_node, const bool *node_alive, bool by_loss,
-                 const struct replica_loss *loss);
+    void (*view)(void *user, const struct plane_view *view);
     /* The job is over for everybody: exit code, and the line that says why if it is not 0 (else NULL). End the
      * processes that are left (standbys), report, go away. */
     void (*job_over)(void *user, int code, const char *why);
@@ -141,6 +149,8 @@ char *plane_detection_json(struct plane *plane);
  * ...}}, without what is 0. Of a rank all its processes that this node has had count. The caller frees it. NULL: out
  * of memory, or not started. */
 char *plane_counters_json(struct plane *plane);
+/* Processes do what no replica can do for another: a set that loses one is retired. Also if it was said before. */
+void plane_needs_sets(struct plane *plane);
 /* keelrun (or keelctl stop) wants the job to end with this code: becomes a view event, everybody gets job_over. */
 void plane_stop_job(struct plane *plane, int code, const char *why);
 /* Compare the copies of all segments (runtime/agent/verify.h); verified follows, with this id. */

@@ -187,12 +187,13 @@ int keeld_run(const struct keeld_launch *launch, pid_t stub_pid)
     uv_timer_init(&a.loop, &a.lease);
     uv_timer_init(&a.loop, &a.end.grace);
     uv_timer_init(&a.loop, &a.leaving);
+    uv_timer_init(&a.loop, &a.partners.look);
     keeld_adding_init(&a);
     keeld_kind_init(&a);
     keeld_waits_init(&a);
     keeld_output_init(&a);
     uv_signal_init(&a.loop, &a.child_signal);
-    a.lease.data = a.leaving.data = a.end.grace.data = a.child_signal.data = &a;
+    a.lease.data = a.leaving.data = a.partners.look.data = a.end.grace.data = a.child_signal.data = &a;
     uv_signal_start(&a.child_signal, child_signalled, SIGCHLD);
     backlog_init(&a.output.backlog, BACKLOG_BYTES);
     if (launch->back)

@@ -152,6 +152,11 @@ struct keeld {
     bool standbys_begun; /* on a spare */
     uv_timer_t leaving;  /* until the first leave_by */
 
+    struct {
+        bool said;       /* that sets need all their processes */
+        uv_timer_t look; /* at what is written, while a set lacks one */
+    } partners;
+
     struct keeld_kind kind;
     struct keeld_dialogue dialogue;
     struct keeld_output output;
@@ -285,6 +290,12 @@ void keeld_join_over(const struct keeld *a);
 
 /* plane.c: of each set who was lost first, or null. */
 json_t *keeld_sets_json(const struct replica_map *m, const struct replica_loss *loss);
+
+/* partners.c: they come to nothing where a set that loses a process is retired in any case. The plane is there. */
+void keeld_partners_need_all(struct keeld *a);
+/* The process ends. */
+void keeld_partners_look_at(struct keeld *a, const struct keeld_process *e);
+void keeld_partners_view(struct keeld *a, const struct plane_view *v);
 
 /* starts.c */
 void keeld_starts_begin(struct keeld *a, const json_t *m);

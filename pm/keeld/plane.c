@@ -75,44 +75,60 @@ static void view_take(struct keeld_view *v, const struct job_settings *s, uint64
         }
 }
 
+static json_t *loss_json(const struct replica_loss *loss)
+{
+    return json_pack("{s:i, s:i, s:i, s:i}", "rank", loss->native, "node", loss->node, "signal", loss->signal, "code",
+                     loss->code);
+}
+
 json_t *keeld_sets_json(const struct replica_map *m, const struct replica_loss *loss)
 {
     json_t *sets = json_array();
     for (int s = 0; s < m->replicas; s++)
-        json_array_append_new(sets, loss[s].retired
-                                        ? json_pack("{s:i, s:i, s:i, s:i}", "rank", loss[s].native, "node",
-                                                    loss[s].node, "signal", loss[s].signal, "code", loss[s].code)
-                                        : json_null());
+        json_array_append_new(sets, loss[s].retired ? loss_json(&loss[s]) : json_null());
     return sets;
 }
 
-static void plane_view(void *user, uint64_t epoch, const int *rank_node, const bool *node_alive, bool by_loss,
-                       const struct replica_loss *loss)
+/* Whom another replica does the part of. */
+static json_t *lost_json(const struct plane_view *v)
+{
+    json_t *lost = json_array();
+    for (int i = 0; i < v->nlost; i++)
+        json_array_append_new(lost, loss_json(&v->lost[i]));
+    return lost;
+}
+
+static void plane_view(void *user, const struct plane_view *v)
 {
     struct keeld *a = user;
+    const int *rank_node = v->rank_node;
+    const bool *node_alive = v->node_alive;
     int total = settings_ids(&a->job.settings);
     if (a->state != KEELD_RUNNING)
         return;
     keeld_kind_view(a, rank_node, node_alive);
     int born = a->view.born;
-    view_take(&a->view, &a->job.settings, epoch, rank_node, node_alive);
+    view_take(&a->view, &a->job.settings, v->epoch, rank_node, node_alive);
     for (; born < a->view.born; born++)
         keeld_config_born(a, born);
-    memcpy(a->view.loss, loss, sizeof a->view.loss);
+    memcpy(a->view.loss, v->loss, sizeof a->view.loss);
     keeld_pmi_view(a);
     keeld_ranks_retire(a);
+    keeld_partners_view(a, v);
     keeld_ranks_go_on(a);
     keeld_added_view(a);
     keeld_adding_view(a);
-    if (by_loss) /* keelrun would say who goes on where; the end of the job says it all */
+    if (v->by_loss) /* keelrun would say who goes on where; the end of the job says it all */
         return;
     json_t *alive = json_array();
     for (int i = 0; i < total; i++)
         json_array_append_new(alive, json_boolean(node_alive[i]));
-    json_t *view = json_pack("{s:I, s:o, s:o}", "epoch", (json_int_t)epoch, "rank_node",
+    json_t *view = json_pack("{s:I, s:o, s:o}", "epoch", (json_int_t)v->epoch, "rank_node",
                              codec_ints(rank_node, a->job.settings.ranks), "alive", alive);
     if (replica_map_is_used(&a->job.settings.replicas))
-        json_object_set_new(view, "sets", keeld_sets_json(&a->job.settings.replicas, loss));
+        json_object_set_new(view, "sets", keeld_sets_json(&a->job.settings.replicas, v->loss));
+    if (v->nlost)
+        json_object_set_new(view, "lost", lost_json(v));
     keeld_dialogue_send_json(a, MSG_VIEW, view);
 }
 

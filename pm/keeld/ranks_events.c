@@ -53,6 +53,7 @@ static void pmi_feed(struct keeld *a, struct keeld_process *e, const uint8_t *da
 
 static void on_pmi(struct process *p, const uint8_t *data, size_t len)
 {
+    keeld_partners_need_all(p->user); /* what it is told is of its set's MPI world */
     pmi_feed(p->user, entry_of(p), data, len);
 }
 
@@ -103,6 +104,7 @@ static void on_exited(struct process *p)
         return;
     }
     look_at_input(a, p);
+    keeld_partners_look_at(a, entry_of(p));
     if (p->life.rank >= 0)
         ranks_tell_ended(a, entry_of(p));
     int aborted = entry_of(p)->aborted;

@@ -66,14 +66,14 @@ static void tell_fault(struct job *j)
     job_send_all_json(j, MSG_FAULT, fault_json(f));
 }
 
-static void take_view(struct job *j, uint64_t epoch, const int *rank_node, const bool *alive, const json_t *sets)
+static void take_view(struct job *j, uint64_t epoch, const int *rank_node, const bool *alive, const json_t *m)
 {
     bool is_new = epoch > j->news.epoch;
     if (is_new)
         job_waits_view(j, rank_node, alive);
     news_view(&j->news, epoch, rank_node, alive, clock_now_ns());
     if (is_new && j->replicas.output)
-        job_replicas_view(j, sets);
+        job_replicas_view(j, json_object_get(m, "sets"), json_object_get(m, "lost"));
 }
 
 static void tell_view(struct job *j, const json_t *m)
@@ -87,7 +87,7 @@ static void tell_view(struct job *j, const json_t *m)
         is_alive[i] = !json_is_false(json_array_get(alive, (size_t)i));
     if (j->phase >= JOB_RUNNING && !j->forced && codec_int(m, "epoch", 1, INT64_MAX, &epoch) &&
         codec_to_ints(json_object_get(m, "rank_node"), rank_node, j->options->job.ranks, -1, ids - 1))
-        take_view(j, (uint64_t)epoch, rank_node, is_alive, json_object_get(m, "sets"));
+        take_view(j, (uint64_t)epoch, rank_node, is_alive, m);
     tell_fault(j);
     free(rank_node);
     free(is_alive);

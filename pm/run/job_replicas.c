@@ -45,14 +45,18 @@ static void lost(void *user, int rank, int stream, uint64_t at, uint64_t bytes)
 void job_replicas_begin(struct job *j)
 {
     const struct replica_output_events events = {j, show, differs, lost};
-    if (replica_map_is_used(map_of(j)))
-        j->replicas.output = replica_output_create(map_of(j), &events, REPLICA_KEPT_MAX);
+    if (!replica_map_is_used(map_of(j)))
+        return;
+    j->replicas.lost = pm_alloc((size_t)replica_map_natives(map_of(j)) * sizeof *j->replicas.lost);
+    j->replicas.output = replica_output_create(map_of(j), &events, REPLICA_KEPT_MAX);
 }
 
 void job_replicas_end(struct job *j)
 {
     replica_output_destroy(j->replicas.output);
     j->replicas.output = NULL;
+    free(j->replicas.lost);
+    j->replicas.lost = NULL;
 }
 
 static bool loss_of(const struct job *j, const json_t *said, struct replica_loss *out)
@@ -95,7 +99,41 @@ static bool leads(const struct job_replicas *r, int set)
     return true;
 }
 
-void job_replicas_view(struct job *j, const json_t *sets)
+/* Does what it writes count, and does it read? */
+static bool counts(const struct job *j, int rank, int set)
+{
+    return !j->replicas.loss[set].retired && !j->replicas.lost[replica_native(map_of(j), rank, set)];
+}
+
+/* The set goes on without it. */
+static void lose(struct job *j, const struct replica_loss *loss)
+{
+    struct replica who = replica_of(map_of(j), loss->native);
+    int by = 0;
+    if (!counts(j, who.rank, who.set))
+        return;
+    j->replicas.lost[loss->native] = true;
+    while (by < map_of(j)->replicas && !counts(j, who.rank, by))
+        by++;
+    if (by == map_of(j)->replicas)
+        return; /* the end of the job tells it */
+    news_partner(&j->news, loss, by);
+    job_event(j, "replica_lost",
+              json_pack("{s:i, s:i, s:i, s:i, s:i}", "set", who.set, "rank", loss->native, "of_node", loss->node,
+                        "signal", loss->signal, "by", by));
+    replica_output_lose(j->replicas.output, loss->native);
+    stdin_feed_taken(&j->feed, job_replicas_taken(j, -1, 0, 0));
+}
+
+static void lose_all(struct job *j, const json_t *lost)
+{
+    struct replica_loss loss;
+    for (size_t i = 0; i < json_array_size(lost); i++)
+        if (loss_of(j, json_array_get(lost, i), &loss))
+            lose(j, &loss);
+}
+
+void job_replicas_view(struct job *j, const json_t *sets, const json_t *lost)
 {
     struct job_replicas *r = &j->replicas;
     bool is_new[REPLICAS_MAX] = {false};
@@ -118,6 +156,7 @@ void job_replicas_view(struct job *j, const json_t *sets)
             replica_output_retire(r->output, s);
             stdin_feed_taken(&j->feed, job_replicas_taken(j, -1, 0, 0));
         }
+    lose_all(j, lost);
 }
 
 /* Of a set that was lost before, and not since. */
@@ -165,7 +204,7 @@ void job_replicas_feed(struct job *j, const uint8_t *data, size_t len)
         memcpy(frame + 4, data, len);
     for (int s = 0; s < map_of(j)->replicas; s++) {
         put_u32(frame, j->replicas.fed_life[s]);
-        if (!j->replicas.loss[s].retired || j->replicas.fed[s])
+        if (counts(j, 0, s) || j->replicas.fed[s])
             job_send(j, first_node(j, s), MSG_STDIN, frame, 4 + len);
     }
     free(frame);
@@ -178,7 +217,7 @@ size_t job_replicas_taken(struct job *j, int node, uint32_t life, size_t len)
     bool any = false;
     for (int s = 0; s < map_of(j)->replicas; s++) {
         r->taken[s] += first_node(j, s) == node && r->fed_life[s] == life ? len : 0;
-        if (r->loss[s].retired)
+        if (!counts(j, 0, s))
             continue;
         least = any && least < r->taken[s] ? least : r->taken[s];
         any = true;

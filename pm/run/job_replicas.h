@@ -15,6 +15,7 @@ struct job_replicas {
     long long lost_at[REPLICAS_MAX]; /* epoch in which it was lost last */
     int failed;  /* 1 + the last set whose output was shown until it ended by an error of the program's; 0: none has */
     bool differ; /* on standard output */
+    bool *lost; /* [natives] its replicas do its part */
     unsigned long long taken[REPLICAS_MAX],
         given;                       /* of standard input: by rank 0 of each set, and said to its reader */
     int fed[REPLICAS_MAX];           /* 1 + the node of a process of rank 0 that began later; 0: none has */
@@ -23,8 +24,8 @@ struct job_replicas {
 
 void job_replicas_begin(struct job *j);
 void job_replicas_end(struct job *j);
-/* Of a view that is new: which sets are not whole any more. */
-void job_replicas_view(struct job *j, const json_t *sets);
+/* Of a view that is new: which sets are not whole any more; whose part replicas do, or NULL. */
+void job_replicas_view(struct job *j, const json_t *sets, const json_t *lost);
 /* What a process of a set that has begun anew writes has its place: MSG_PLACE. */
 void job_replicas_place(struct job *j, const json_t *m);
 /* A process of rank 0 has begun in a set that begins anew. It gets what is read from here on, but nothing where

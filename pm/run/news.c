@@ -374,6 +374,17 @@ void news_sets(struct news *n, const struct replica_loss *loss)
     }
 }
 
+void news_partner(struct news *n, const struct replica_loss *loss, int by)
+{
+    struct line l = {.len = 0};
+    char said[LINE / 2];
+    struct replica who = replica_of(n->replicas, loss->native);
+    n->lost_replicas++;
+    add(&l, "%s and goes on: rank %d of set %d does its part",
+        replica_loss_said(n->replicas, who.set, loss, said, sizeof said), who.rank, by);
+    n->say(n->user, l.text);
+}
+
 void news_over(struct news *n, int code)
 {
     struct line l = {.len = 0};
@@ -381,7 +392,7 @@ void news_over(struct news *n, int code)
     for (int r = 0; r < n->ranks && code == 0; r++)
         if (n->rank[r].signal)
             leave_out(n, r);
-    if (!n->lost_nodes && !n->lost_ranks && !n->lost_sets && !n->restarts)
+    if (!n->lost_nodes && !n->lost_ranks && !n->lost_sets && !n->lost_replicas && !n->restarts)
         return;
     add(&l, "the job ended with exit code %d after ", code);
     if (n->lost_nodes)
@@ -392,6 +403,9 @@ void news_over(struct news *n, int code)
         add(&l, "%sthe loss of %d %s", comma, n->lost_ranks, plural(n->lost_ranks, "rank", "ranks")), comma = ", ";
     if (n->lost_sets)
         add(&l, "%sthe loss of %d %s", comma, n->lost_sets, plural(n->lost_sets, "set", "sets")), comma = ", ";
+    if (n->lost_replicas)
+        add(&l, "%sthe loss of %d %s", comma, n->lost_replicas, plural(n->lost_replicas, "replica", "replicas")),
+            comma = ", ";
     if (n->restarts)
         add(&l, "%s%d %s of a rank", comma, n->restarts, plural(n->restarts, "restart", "restarts"));
     n->say(n->user, l.text);

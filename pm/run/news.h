@@ -34,7 +34,7 @@ struct news {
     bool keels;                         /* the program has called keel_init, or need not: it goes on after a loss */
     uint64_t epoch;
     uint64_t begin_ns;
-    int lost_nodes, lost_ranks, lost_sets, restarts, returned;
+    int lost_nodes, lost_ranks, lost_sets, lost_replicas, restarts, returned;
     double late_ms;     /* the worst that was told */
     struct fault fault; /* the first rank that crashed and was left out */
     void (*say)(void *user, const char *line);
@@ -60,6 +60,8 @@ void news_view(struct news *n, uint64_t epoch, const int *rank_node, const bool 
 /* Of a program with replicas, where ranks' deaths are told by this alone: loss[REPLICAS_MAX]. The last set's is told by
  * the end of the job. */
 void news_sets(struct news *n, const struct replica_loss *loss);
+/* Where replicas do the part of the dead: a set goes on without a process, and that of set `by` writes for it. */
+void news_partner(struct news *n, const struct replica_loss *loss, int by);
 /* The node was late by more than the limit for silence that the user has chosen allows for. Told again when it, or
  * another, is twice as late. */
 void news_late(struct news *n, int node, double by_ms, int silence_ms);

@@ -15,6 +15,19 @@
 
 enum { OVER_GRACE_NS = 500000000 }; /* others may be dead when the job ends: do not wait longer for them */
 
+/* False: no memory. */
+static bool add_lost(const struct agent *a, struct upcall *u)
+{
+    u->lost = calloc((size_t)a->view.ranks, sizeof *u->lost);
+    for (int r = 0; u->lost && r < a->view.ranks; r++) {
+        const struct view_rank *k = &a->view.rank[r];
+        if (k->state == RANK_DEAD)
+            u->lost[u->nlost++] = (struct replica_loss){
+                .native = r, .node = k->death.node, .signal = k->death.signal, .epoch = k->death.epoch};
+    }
+    return u->lost != NULL;
+}
+
 static void tell_view(struct plane *p)
 {
     const struct view *v = &p->agent.view;
@@ -26,7 +39,7 @@ static void tell_view(struct plane *p)
     memcpy(u->loss, v->loss, sizeof u->loss);
     u->rank_node = calloc((size_t)v->ranks, sizeof *u->rank_node);
     u->alive = calloc((size_t)p->agent.members, sizeof *u->alive);
-    if (!u->rank_node || !u->alive) {
+    if (!u->rank_node || !u->alive || (p->agent.partners && !add_lost(&p->agent, u))) {
         queue_upcall_free(u);
         return;
     }
@@ -227,6 +240,9 @@ static void run_command(struct plane *p, const struct command *c)
         break;
     case COMMAND_STOP_JOB:
         a->ops.submit(a->ops.user, &stop);
+        break;
+    case COMMAND_NEEDS_SETS:
+        ranks_need(a, NEEDS_SETS);
         break;
     case COMMAND_PREPARE:
         recover_prepare(a, c->epoch, c->value, c->event, c->n);

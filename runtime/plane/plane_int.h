@@ -57,6 +57,7 @@ enum command_type {
     COMMAND_SETS_STAY,
     COMMAND_MOVE_RANK,
     COMMAND_STOP_JOB,
+    COMMAND_NEEDS_SETS,
     COMMAND_PREPARE,
     COMMAND_COMMIT,
     COMMAND_SETTLED,
@@ -118,7 +119,8 @@ struct upcall {
     uint64_t output[2]; /* UPCALL_OUTPUT; epoch: its id, code: it begins */
     int *rank_node;
     bool *alive, by_loss;
-    struct replica_loss loss[REPLICAS_MAX];
+    struct replica_loss loss[REPLICAS_MAX], *lost; /* lost [nlost] */
+    int nlost;
     char *text;
 };
 

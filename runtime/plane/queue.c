@@ -102,6 +102,12 @@ void plane_stop_job(struct plane *p, int code, const char *why)
     queue_command(p, &c);
 }
 
+void plane_needs_sets(struct plane *p)
+{
+    struct command c = {.type = COMMAND_NEEDS_SETS};
+    queue_command(p, &c);
+}
+
 void plane_verify(struct plane *p, uint64_t id)
 {
     struct command c = {.type = COMMAND_VERIFY, .value = id};
@@ -186,6 +192,7 @@ void queue_upcall_free(struct upcall *u)
 {
     free(u->rank_node);
     free(u->alive);
+    free(u->lost);
     free(u->text);
     free(u);
 }
@@ -210,7 +217,13 @@ static void upcall_run(struct plane *p, const struct upcall *u)
         cb->end(cb->user, u->seat);
         break;
     case UPCALL_VIEW:
-        cb->view(cb->user, u->epoch, u->rank_node, u->alive, u->by_loss, u->loss);
+        cb->view(cb->user, &(struct plane_view){.epoch = u->epoch,
+                                                .rank_node = u->rank_node,
+                                                .node_alive = u->alive,
+                                                .by_loss = u->by_loss,
+                                                .loss = u->loss,
+                                                .lost = u->lost,
+                                                .nlost = u->nlost});
         break;
     case UPCALL_JOB_OVER:
         cb->job_over(cb->user, u->code, u->text);
