@@ -153,7 +153,7 @@ static const struct option_row rows[] = {
      "if they differ and nobody can say which is right: stop the job (the default), report it, keep on without a line",
      CHOICE(o.job.on_mismatch, "stop", "report", "keep"), GIVEN(replicas.on_mismatch_given)},
     {"on-death", 0, "MODE", 3,
-     "if a process dies: retire its set (the default); partner: replicas of its rank do its part (not yet)",
+     "if a process dies: retire its set (the default); partner: replicas of its rank do its part (docs/replicas.md)",
      CHOICE(o.job.on_death, "retire", "partner"), GIVEN(replicas.on_death_given)},
     {"inject", 0, "RULE", 3,
      "make bits wrong on purpose: rate=R or count=N, where=send|flight|rest, set=S, rank=R, step=A..B, seed=N, between "

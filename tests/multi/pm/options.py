@@ -384,7 +384,11 @@ def test_keelrun_on_death():
         refused([*partner, "--on-mismatch", mode],
                 "--on-death partner cannot be used with --on-mismatch but for stop: replicas that differ cannot do the "
                 "part of each other")
-    refused(partner, "--on-death partner is not there yet: a set that loses a process is retired")
+    for check in "hash", "all":
+        refused([*partner, "--check", check],
+                "--on-death partner cannot be used with --check hash or all yet: what lies in a set that lacks "
+                "somebody is not compared")
+    assert run(["-n", "1", *partner, "true"]) == (0, "", "")
 
 
 def test_keelrun_scrub_takes_a_rate():

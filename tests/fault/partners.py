@@ -1,0 +1,171 @@
+"""partners.py: a program runs two or three times side by side, and replicas do the part of the dead (--on-death
+partner). Ranks and nodes die in several sets, and it ends with 0 and the same bits, as long as each rank lives in one;
+else with a line."""
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+import keeltest
+from keeltest import Job, run
+
+KEELCTL = os.path.join(keeltest.BIN, "keelctl")
+STENCIL, NPB = os.environ["KEEL_STENCIL"], os.environ["KEEL_NPB"]
+SEED = int(os.environ.get("KEEL_TEST_SEED", time.time_ns() % 10**6))
+FAR = ["--silence", "600s", "--stopped", "never"]
+RANKS, NODES = 4, 2  # of each set
+PROGRAMS = {"stencil": [STENCIL, "5p", "--cells", "96x96", "--sweeps", "1500"],
+            "short": [STENCIL, "5p", "--cells", "96x96", "--sweeps", "100"],
+            "cg": [NPB, "cg", "--class", "S"]}
+RESULT = r"field [0-9a-f]+|zeta +[-0-9.eE+]+"
+ONES_OWN = r"set (\d) has lost rank (\d) .* and goes on: rank \2 of set (\d) does its part"
+alone = {}
+
+
+def options(replicas):
+    return [*FAR, "-n", str(RANKS), "--nodes", str(NODES * replicas), "--replicas", str(replicas), "--on-death",
+            "partner"]
+
+
+def expected(name):
+    if name not in alone:
+        code, out, err = run([*FAR, "-n", str(RANKS), "--nodes", str(NODES), *PROGRAMS[name]])
+        assert code == 0, (code, out, err)
+        alone[name] = re.search(RESULT, out)[0]
+    return alone[name]
+
+
+def native(rank, set_number):
+    return set_number * RANKS + rank
+
+
+def pids(job, rank):
+    return [e["pid"] for e in job.events("rank_start") if e["rank"] == rank]
+
+
+def is_stopped(pid):
+    with open("/proc/%d/stat" % pid) as stat:
+        return stat.read().rsplit(")", 1)[1].split()[0] == "T"
+
+
+def send(job, number, rank):
+    for pid in pids(job, rank):
+        try:
+            os.kill(pid, number)
+        except ProcessLookupError:
+            pass
+
+
+def wait_for_all_to_begin(job, replicas):
+    """Who has not all its segments cannot be replaced."""
+    job.id()
+    job.wait_for_ranks(RANKS * replicas)
+    keeltest.wait_for(lambda: len({e["rank"] for e in job.events("application")}) == RANKS * replicas, "begin")
+
+
+def ends_right(job, name, case):
+    """Whose part was done, as (set, rank)."""
+    code = job.wait()
+    assert code == 0 and job.stdout().count(expected(name)) == 1, (SEED, case, code, job.stdout(), job.stderr())
+    assert "retired" not in job.stderr(), (SEED, case, job.stderr())
+    return {(int(s), int(r)) for s, r, _ in re.findall(ONES_OWN, job.stderr())}
+
+
+def dies(replicas, victims, case, pause=0.2):
+    """victims: (rank, set) or (None, node), one after the other, or together if pause is None."""
+    rng = random.Random(SEED)
+    expected("stencil")
+    with Job([*options(replicas), *PROGRAMS["stencil"]]) as job:
+        wait_for_all_to_begin(job, replicas)
+        for rank, where in victims:
+            if rank is None:
+                subprocess.run([KEELCTL, "kill-node", job.id(), str(where)], check=True, capture_output=True,
+                               timeout=60)
+            else:
+                send(job, signal.SIGKILL, native(rank, where))
+            time.sleep(rng.uniform(0, pause) if pause else 0)
+        return ends_right(job, "stencil", case)
+
+
+def test_replicas_of_two_ranks_die_in_two_sets():
+    done = dies(2, [(0, 0), (1, 1)], "two sets")
+    assert done == {(0, 0), (1, 1)}, done
+    fault = "replica.kept:40:kill:rank=%d,replica.kept:60:kill:rank=%d" % (native(2, 1), native(3, 0))
+    with Job([*options(2), *PROGRAMS["cg"]], env={"KEEL_FAULT": fault}) as job:
+        assert ends_right(job, "cg", fault) == {(1, 2), (0, 3)}
+
+
+def test_two_of_three_replicas_of_a_rank_die():
+    done = dies(3, [(0, 0), (0, 1), (1, 2)], "three sets")
+    assert done == {(0, 0), (1, 0), (2, 1)}, done
+
+
+def test_two_die_at_once():
+    assert dies(2, [(0, 1), (3, 0)], "at once", pause=None) == {(1, 0), (0, 3)}
+
+
+def test_nodes_die_in_two_sets():
+    """Node 0 has ranks 0 and 1 of set 0, node 3 has ranks 2 and 3 of set 1."""
+    done = dies(2, [(None, 0), (None, 3)], "nodes")
+    assert done == {(0, 0), (0, 1), (1, 2), (1, 3)}, done
+
+
+def test_last_replica_of_a_rank_ends_the_job_with_a_line():
+    with Job([*options(2), *PROGRAMS["stencil"]]) as job:
+        wait_for_all_to_begin(job, 2)
+        for victim in (native(1, 0), native(1, 1)):
+            send(job, signal.SIGKILL, victim)
+            time.sleep(0.1)
+        code = job.wait()
+        assert code == 137 and "no replica of it is left" in job.stderr(), (code, job.stdout(), job.stderr())
+        assert not re.search(RESULT, job.stdout()), job.stdout()
+
+
+def test_who_takes_over_dies_at_it():
+    """Rank 1 of set 0 dies; of three sets, that of set 1 begins to act for it, and dies at each step."""
+    for point in ("replica.taking_over", "replica.took_over"):
+        for nth in (1, 2):
+            fault = "replica.kept:20:kill:rank=%d,%s:%d:kill:rank=%d" % (native(1, 0), point, nth, native(1, 1))
+            with Job([*options(3), *PROGRAMS["short"]], env={"KEEL_FAULT": fault}) as job:
+                done = ends_right(job, "short", fault)
+                assert (0, 1) in done and ((1, 1) in done or nth > 1), (fault, done)
+
+
+def test_who_takes_over_stands_still():
+    """For 3 s, as it begins and in the middle of it."""
+    for point in ("replica.taking_over", "replica.took_over"):
+        fault = "replica.kept:20:kill:rank=%d,%s:1:stop:rank=%d" % (native(1, 0), point, native(1, 1))
+        with Job([*options(2), *PROGRAMS["short"]], env={"KEEL_FAULT": fault}) as job:
+            job.id()
+            job.wait_for_ranks(RANKS * 2)
+            keeltest.wait_for(lambda: is_stopped(pids(job, native(1, 1))[0]), fault)
+            time.sleep(3)
+            send(job, signal.SIGCONT, native(1, 1))
+            assert ends_right(job, "short", fault) == {(0, 1)}
+
+
+def test_a_replica_stands_still_while_another_dies():
+    with Job([*options(2), *PROGRAMS["stencil"]]) as job:
+        wait_for_all_to_begin(job, 2)
+        send(job, signal.SIGSTOP, native(2, 0))
+        send(job, signal.SIGKILL, native(2, 1))
+        time.sleep(3)
+        send(job, signal.SIGCONT, native(2, 0))
+        assert ends_right(job, "stencil", "stopped") == {(1, 2)}
+
+
+def test_deaths_at_each_step_in_two_sets():
+    for i, point in enumerate(("replica.meeting", "replica.said", "replica.all_complete", "replica.leaving",
+                               "replica.kept", "mail.sending")):
+        nth = (7, 40, 90)[i % 3]
+        fault = "%s:%d:kill:rank=%d,%s:%d:kill:rank=%d" % (point, nth, native(0, 0), point, nth + 3, native(3, 1))
+        with Job([*options(2), *PROGRAMS["short"]], env={"KEEL_FAULT": fault}) as job:
+            assert (0, 0) in ends_right(job, "short", fault), (fault, job.stderr())
+
+
+if __name__ == "__main__":
+    keeltest.main(globals())
