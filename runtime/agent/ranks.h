@@ -36,8 +36,6 @@ struct proc *ranks_started(struct agent *a, int id);
 struct conn *ranks_conn(struct agent *a, struct proc *proc);
 void ranks_welcome(struct agent *a, struct proc *proc, struct life life, struct tp_ep *ep, struct intent_page *intents,
                    struct control_welcome *welcome);
-/* The program needs that (enum program_needs): of this node it becomes an event once. */
-void ranks_need(struct agent *a, uint32_t needs);
 /* A request over its control socket (wire/control.h), but for CONTROL_EVENT, which is the owner's. */
 void ranks_control(struct agent *a, struct proc *proc, const struct control *r);
 /* The process ended: by exit with code, or by signal (0 if none; base/signals.h: SIGNAL_HIDDEN). Its last requests were

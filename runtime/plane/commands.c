@@ -242,7 +242,7 @@ static void run_command(struct plane *p, const struct command *c)
         a->ops.submit(a->ops.user, &stop);
         break;
     case COMMAND_NEEDS_SETS:
-        ranks_need(a, NEEDS_SETS);
+        ranks_needs(a, NEEDS_SETS);
         break;
     case COMMAND_PREPARE:
         recover_prepare(a, c->epoch, c->value, c->event, c->n);

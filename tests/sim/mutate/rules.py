@@ -632,8 +632,6 @@ RULES = [
          "    while (replica.partners && !is_bound()) {", "    if (replica.partners && !is_bound()) {"),
     rule("partner", "agents never say that sets need all their members", AGENT + "recover.c",
          "a->partners && !v->partners, memory_order_release", "0, memory_order_release"),
-    rule("partner", "a segment is gone while a partner writes there", CLIENT + "replica/acting_calls.c",
-         "segment && segment->of_all ? replica_passes", "false ? replica_passes"),
     rule("partner", "a wait of many short ones never lasts", CLIENT + "wait.c",
          "wait->keeps && wait->since ? wait->since : spin.begun", "spin.begun"),
     rule("partner", "who has heard all goes on at once", CLIENT + "replica/meeting.c",
