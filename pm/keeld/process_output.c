@@ -135,6 +135,7 @@ void process_output_came(struct process *p, uint64_t at[2])
 {
     for (int i = 0; i < 2; i++) {
         process_take_rest(p, i);
+        lines_flush(&p->lines[i], i == 0 ? emit_out : emit_err, p); /* who asks may die, and others go on behind it */
         at[i] = p->came[i];
     }
 }

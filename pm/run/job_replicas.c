@@ -229,6 +229,8 @@ size_t job_replicas_taken(struct job *j, int node, uint32_t life, size_t len)
 
 void job_replicas_over(struct job *j)
 {
+    if (j->replicas.output)
+        replica_output_settle(j->replicas.output);
     if (j->replicas.output && j->verdict.code == 0)
         replica_output_finish(j->replicas.output);
     if (j->verdict.code == 0 && j->replicas.failed && j->replicas.differ) {

@@ -15,7 +15,7 @@ struct job_replicas {
     long long lost_at[REPLICAS_MAX]; /* epoch in which it was lost last */
     int failed;  /* 1 + the last set whose output was shown until it ended by an error of the program's; 0: none has */
     bool differ; /* on standard output */
-    bool *lost; /* [natives] its replicas do its part */
+    bool *lost;  /* [natives] its replicas do its part */
     unsigned long long taken[REPLICAS_MAX],
         given;                       /* of standard input: by rank 0 of each set, and said to its reader */
     int fed[REPLICAS_MAX];           /* 1 + the node of a process of rank 0 that began later; 0: none has */

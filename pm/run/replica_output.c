@@ -188,11 +188,12 @@ static void join(struct replica_output *o, struct stream *k, int rank, int strea
     bytes_free(&early);
 }
 
-/* Who begins where another one has come to, or where nobody else is left. */
-static void let_join(struct replica_output *o, struct stream *k, int rank, int stream)
+/* Who begins where another one has come to. What one that is retired had written is still on its way: it is waited for,
+ * to the end of the job, or until there is too much to keep. */
+static void let_join(struct replica_output *o, struct stream *k, int rank, int stream, bool all)
 {
     for (int s = 0; s < o->map->replicas; s++)
-        if (k->joins >> s & 1 && (k->at[s] <= end_of(k) || !(k->lives & ~o->retired)))
+        if (k->joins >> s & 1 && (all || k->at[s] <= end_of(k) || k->early[s].len > o->kept_max))
             join(o, k, rank, stream, s);
 }
 
@@ -205,7 +206,7 @@ void replica_output_take(struct replica_output *o, int native, int stream, const
     if (!counts(k, who.set))
         return;
     take(o, k, who.rank, stream, who.set, data, len);
-    let_join(o, k, who.rank, stream);
+    let_join(o, k, who.rank, stream, false);
 }
 
 void replica_output_join(struct replica_output *o, int native, int stream, uint64_t at)
@@ -216,7 +217,7 @@ void replica_output_join(struct replica_output *o, int native, int stream, uint6
     k->lives &= ~(1U << who.set); /* where the last bytes were those of the process before */
     k->joins |= 1U << who.set;
     k->at[who.set] = at;
-    let_join(o, k, who.rank, stream);
+    let_join(o, k, who.rank, stream, false);
 }
 
 /* The last one of a rank stays. */
@@ -226,7 +227,7 @@ static void leave_out(struct replica_output *o, int rank, int set)
         struct stream *k = &o->stream[2 * rank + stream];
         k->joins &= ~(1U << set);
         bytes_free(&k->early[set]);
-        let_join(o, k, rank, stream);
+        let_join(o, k, rank, stream, false);
         if (!counts(k, set) || !(k->lives & ~(1U << set)))
             continue;
         k->lives &= ~(1U << set);
@@ -246,6 +247,12 @@ void replica_output_lose(struct replica_output *o, int native)
 {
     struct replica who = replica_of(o->map, native);
     leave_out(o, who.rank, who.set);
+}
+
+void replica_output_settle(struct replica_output *o)
+{
+    for (int i = 0; i < 2 * o->map->ranks; i++)
+        let_join(o, &o->stream[i], i / 2, i % 2, true);
 }
 
 void replica_output_finish(struct replica_output *o)

@@ -44,6 +44,8 @@ void replica_output_retire(struct replica_output *o, int set);
 void replica_output_join(struct replica_output *o, int native, int stream, uint64_t at);
 /* The same of one process, whose set goes on without it. */
 void replica_output_lose(struct replica_output *o, int native);
+/* Nothing more comes: what still waits for another set's bytes is shown without them. */
+void replica_output_settle(struct replica_output *o);
 /* All sets that are whole have come to their end: who of them has written less than another? Told as a difference at
  * the byte that it lacks. */
 void replica_output_finish(struct replica_output *o);

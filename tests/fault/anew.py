@@ -95,6 +95,36 @@ def test_three_sets_stay_three():
         ends_right(j, "three", 600)
 
 
+def kills_some(j, replicas, rng):
+    """A process of a set, or of two of three, where all are whole."""
+    lost = len(j.events("set_retired"))
+    if lost != len(j.events("set_joined")):
+        return
+    last = {e["rank"]: e["pid"] for e in j.events("rank_start")}
+    sets = rng.sample(range(replicas), rng.randrange(1, replicas))
+    for s in sets:
+        try:
+            os.kill(last[s * RANKS + rng.randrange(RANKS)], signal.SIGKILL)
+        except ProcessLookupError:
+            return  # the job is over
+    keeltest.wait_for(lambda: len(j.events("set_retired")) >= lost + len(sets) or j.process.poll() is not None,
+                      "sets to be retired")
+
+
+def test_processes_die_at_any_moment():
+    rng = random.Random(SEED)
+    print("KEEL_TEST_SEED=%d" % SEED)
+    for i in range(int(os.environ.get("KEEL_ANEW_RUNS", "4"))):
+        replicas = 2 + i % 2
+        with job(replicas, steps=400) as j:
+            j.id()
+            j.wait_for_ranks(RANKS * replicas)
+            for _ in range(4):
+                time.sleep(rng.uniform(0, 0.5))
+                kills_some(j, replicas, rng)
+            ends_right(j, (replicas, i), 400)
+
+
 def lets_go_on(j, case):
     """Who stands still does so for a while."""
     def stopped():
