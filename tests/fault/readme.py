@@ -41,6 +41,8 @@ def run(program, says, nodes, spares, fault):
         assert all(lines), (fault, spares, out, err)
         dead = {e["dead_node"] for e in deaths if "dead_node" in e}
         lost = {e["rank"] for e in job.has("rank_start") if e["node"] in dead or any(d.get("dead_rank") == e["rank"] for d in deaths)}
+        if dead:  # and those of whose beginning their node had no time to tell
+            lost |= set(range(RANKS)) - {e["rank"] for e in job.has("rank_start")}
         said = {int(line.group(1)) for line in lines}
         assert said >= set(range(RANKS)) - lost, (fault, spares, out, err)
         return len(deaths)
