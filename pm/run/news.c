@@ -351,6 +351,15 @@ static void tell_joined(struct news *n, int set)
     n->say(n->user, l.text);
 }
 
+/* It went on without that rank until now. */
+static void tell_bound(struct news *n, int set)
+{
+    struct line l = {.len = 0};
+    add(&l, "the program does what no replica can do for another (docs/replicas.md), and rank %d of set %d is dead",
+        replica_of(n->replicas, n->served[set] - 1).rank, set);
+    n->say(n->user, l.text);
+}
+
 void news_sets(struct news *n, const struct replica_loss *loss)
 {
     int whole = 0;
@@ -366,6 +375,8 @@ void news_sets(struct news *n, const struct replica_loss *loss)
             continue;
         n->retired[s] = true;
         n->lost_sets++;
+        if (n->served[s] == loss[s].native + 1)
+            tell_bound(n, s);
         if (!whole)
             continue;
         add(&l, "%s and is retired", replica_loss_said(n->replicas, s, &loss[s], said, sizeof said));
@@ -380,6 +391,7 @@ void news_partner(struct news *n, const struct replica_loss *loss, int by)
     char said[LINE / 2];
     struct replica who = replica_of(n->replicas, loss->native);
     n->lost_replicas++;
+    n->served[who.set] = n->served[who.set] ? n->served[who.set] : loss->native + 1;
     add(&l, "%s and goes on: rank %d of set %d does its part",
         replica_loss_said(n->replicas, who.set, loss, said, sizeof said), who.rank, by);
     n->say(n->user, l.text);

@@ -31,6 +31,7 @@ struct news {
     bool *alive;
     const struct replica_map *replicas; /* NULL: the program runs once */
     bool retired[REPLICAS_MAX];         /* that was told of the set */
+    int served[REPLICAS_MAX];           /* 1 + the native rank that it lost first and went on without; 0: none */
     bool keels;                         /* the program has called keel_init, or need not: it goes on after a loss */
     uint64_t epoch;
     uint64_t begin_ns;

@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
@@ -123,6 +124,25 @@ def test_last_replica_of_a_rank_ends_the_job_with_a_line():
         code = job.wait()
         assert code == 137 and "no replica of it is left" in job.stderr(), (code, job.stdout(), job.stderr())
         assert not re.search(RESULT, job.stdout()), job.stdout()
+        assert "the program does" not in job.stderr(), job.stderr()
+
+
+def test_what_a_partner_cannot_do_is_told():
+    """A file is written at the end, which no replica can do for a dead one: sets that lack somebody end, with the
+    reason."""
+    told = ("keelrun: the program does what no replica can do for another (docs/replicas.md), "
+            "and rank %d of set %d is dead")
+    for victims in ([(1, 0)], [(1, 0), (2, 1)]):
+        with tempfile.TemporaryDirectory() as folder:
+            with Job([*options(2), *PROGRAMS["short"], "--png", folder + "/field.png"]) as job:
+                wait_for_all_to_begin(job, 2)
+                for victim in victims:
+                    send(job, signal.SIGKILL, native(*victim))
+                code = job.wait()
+                out, err = job.stdout(), job.stderr().splitlines()
+            assert code == (0 if len(victims) == 1 else 137), (victims, code, out, err)
+            assert all(told % victim in err for victim in victims), (victims, err)
+            assert code or (os.path.exists(folder + "/field.png") and out.count(expected("short")) == 1), (out, err)
 
 
 def test_who_takes_over_dies_at_it():
