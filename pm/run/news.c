@@ -360,9 +360,25 @@ static void tell_bound(struct news *n, int set)
     n->say(n->user, l.text);
 }
 
+/* All sets that this view retires lack one rank: nobody is left to do its part, whatever the program does. */
+static bool is_one_rank(const struct news *n, const struct replica_loss *loss)
+{
+    int rank = -1;
+    for (int s = 0; s < n->replicas->replicas; s++) {
+        if (n->retired[s])
+            continue;
+        int lost = loss[s].retired ? replica_of(n->replicas, loss[s].native).rank : -1;
+        if (lost < 0 || (rank >= 0 && lost != rank))
+            return false;
+        rank = lost;
+    }
+    return true;
+}
+
 void news_sets(struct news *n, const struct replica_loss *loss)
 {
     int whole = 0;
+    bool nobody_is_left = is_one_rank(n, loss);
     for (int s = 0; s < n->replicas->replicas; s++)
         whole += !loss[s].retired;
     for (int s = 0; s < n->replicas->replicas; s++)
@@ -375,7 +391,7 @@ void news_sets(struct news *n, const struct replica_loss *loss)
             continue;
         n->retired[s] = true;
         n->lost_sets++;
-        if (n->served[s] == loss[s].native + 1)
+        if (n->served[s] == loss[s].native + 1 && !nobody_is_left)
             tell_bound(n, s);
         if (!whole)
             continue;

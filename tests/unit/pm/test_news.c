@@ -338,6 +338,42 @@ static void test_news_sets_that_are_retired_are_told_once(void **state)
     news_fini(&n);
 }
 
+static struct news served_in_both_sets(struct replica_map *map, int of_set_0, int of_set_1)
+{
+    struct news n = started(NULL);
+    assert_true(replica_map_init(map, 3, 2));
+    n.replicas = map;
+    news_partner(&n, &(struct replica_loss){.native = of_set_0, .signal = SIGKILL}, 1);
+    news_partner(&n, &(struct replica_loss){.native = 3 + of_set_1, .signal = SIGKILL}, 0);
+    told[0] = '\0';
+    return n;
+}
+
+/* Sets that end because nobody is left of a rank have not met what replicas cannot do. */
+static void test_news_sets_that_went_on_without_somebody_end_with_the_reason(void **state)
+{
+    (void)state;
+    struct replica_map map;
+    struct replica_loss loss[REPLICAS_MAX] = {
+        {.retired = true, .native = 1, .signal = SIGKILL},
+        {.retired = true, .native = 4, .signal = SIGKILL},
+    };
+    struct news n = served_in_both_sets(&map, 1, 1);
+    news_sets(&n, loss);
+    assert_string_equal(told, "");
+    replica_map_fini(&map);
+    news_fini(&n);
+    n = served_in_both_sets(&map, 1, 0);
+    loss[1].native = 3;
+    news_sets(&n, loss);
+    assert_string_equal(told, "the program does what no replica can do for another (docs/replicas.md), and rank 1 of "
+                              "set 0 is dead\n"
+                              "the program does what no replica can do for another (docs/replicas.md), and rank 0 of "
+                              "set 1 is dead\n");
+    replica_map_fini(&map);
+    news_fini(&n);
+}
+
 static void test_news_what_auto_chose_is_told_with_its_prices(void **state)
 {
     (void)state;
@@ -357,6 +393,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_news_sets_that_are_retired_are_told_once),
+        cmocka_unit_test(test_news_sets_that_went_on_without_somebody_end_with_the_reason),
         cmocka_unit_test(test_news_job_without_mishap_tells_nothing),
         cmocka_unit_test(test_news_node_that_cannot_start_a_rank_is_told_of_at_once_and_where_it_continues_by_the_view),
         cmocka_unit_test(test_news_rank_that_crashed_for_good_is_remembered),
