@@ -27,6 +27,11 @@ static void tell_waiting(const json_t *v)
                 "nobody moves: slot %lld (rank%s %s) has no node; ask again when it has one (keelctl add-node gives "
                 "the job one)",
                 slot, s, ranks);
+    if (strcmp(why, "no_place") == 0)
+        pm_quit(1,
+                "nobody moves: slot %lld (rank%s %s) is on node %lld, which can start no process, and no other node is "
+                "free for it; ask again when one is (keelctl add-node gives the job one)",
+                slot, s, ranks, node);
     if (strcmp(why, "no_memory") == 0)
         pm_quit(1,
                 "nobody moves: slot %lld (rank%s %s) is to go from node %lld to node %lld, and stays, as there is no "

@@ -290,6 +290,8 @@ static bool is_waiting(const struct view *v, int slot, enum plan_waiting why)
         return v->home[slot] < 0 && lost;
     case PLAN_NO_NODE:
         return v->home[slot] < 0;
+    case PLAN_NO_PLACE:
+        return aim_of(s, slot) < 0;
     case PLAN_STAYS:
         return s->stays[slot];
     default:
@@ -303,7 +305,7 @@ int plan_waits_for(const struct view *v, enum plan_waiting *why, int *node, int 
         for (int slot = 0; slot < v->nodes; slot++)
             if (is_waiting(v, slot, *why)) {
                 *node = view_slot_node(v, slot);
-                *to = *node >= 0 ? planned_node(v, slot) : -1;
+                *to = *node >= 0 && *why != PLAN_NO_PLACE ? planned_node(v, slot) : -1;
                 return slot;
             }
     return -1;

@@ -108,9 +108,10 @@ enum plan_rebalanced plan_rebalanced(const struct view *v);
 bool plan_is_quiet(const struct view *v);
 /* Where they are not: of which one is it so? What a user can do the least about comes first. */
 enum plan_waiting {
-    PLAN_LOST,    /* it had no node when its ranks were lost, and gets none */
-    PLAN_NO_NODE, /* it waits for one */
-    PLAN_STAYS,   /* plan_gave_up */
+    PLAN_LOST,     /* it had no node when its ranks were lost, and gets none */
+    PLAN_NO_NODE,  /* it waits for one */
+    PLAN_NO_PLACE, /* it lives on a node that starts no process, and no other one is free for it */
+    PLAN_STAYS,    /* plan_gave_up */
     PLAN_GOES
 };
 /* returns   the lowest slot of the first kind that there is, -1: plan_is_quiet. *node: where it is, *to: where it is to

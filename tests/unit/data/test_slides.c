@@ -644,6 +644,27 @@ static void test_slides_a_rebalance_gives_way_to_a_death(void **state)
     close_world(&w);
 }
 
+/* No spare is left, and a slot's node starts no process: its other rank lives there, and the slot is named. */
+static void test_slides_a_rebalance_waits_for_a_slot_on_a_node_that_refuses(void **state)
+{
+    (void)state;
+    struct grid_world w;
+    open_auto(&w, 2 * SLOTS);
+    for (int node = SLOTS; node < NODES; node++)
+        kill_nodes(&w, &node, 1);
+    change(&w, &(struct view_event){VIEW_REFUSED, 0, w.v.rank[0].incarnation, 0, 0}, 1);
+    assert_int_equal(w.v.rank[1].state, RANK_RUNNING);
+    ask(&w);
+    assert_int_equal(plan_rebalanced(&w.v), REBALANCE_UNDER_WAY);
+    enum plan_waiting why;
+    int node, to;
+    assert_int_equal(plan_waits_for(&w.v, &why, &node, &to), 0);
+    assert_int_equal(why, PLAN_NO_PLACE);
+    assert_int_equal(node, 0);
+    assert_int_equal(to, -1);
+    close_world(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -665,6 +686,7 @@ int main(void)
         cmocka_unit_test(test_slides_auto_knows_where_copies_are),
         cmocka_unit_test(test_slides_a_rebalance_moves_ranks_that_live),
         cmocka_unit_test(test_slides_a_rebalance_gives_way_to_a_death),
+        cmocka_unit_test(test_slides_a_rebalance_waits_for_a_slot_on_a_node_that_refuses),
     };
     return cmocka_run_group_tests_name("slides", tests, NULL, NULL);
 }
