@@ -15,6 +15,7 @@
 #include "detect/helper_internal.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/log.h"
+#include "runtime/base/reserve.h"
 
 #define KNOCK_NS (40 * KEEL_NS_PER_MS) /* without any answer the next one may come: packets get lost */
 
@@ -75,6 +76,8 @@ void knock_start(struct helper *h, int node)
     if (to.ss_family != AF_INET && to.ss_family != AF_INET6)
         return; /* an address of another network */
     p->knock_fd = socket(to.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (p->knock_fd < 0 && reserve_give(errno))
+        p->knock_fd = socket(to.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (p->knock_fd < 0) {
         if (is_lack(errno))
             cannot_ask(h, node, errno);

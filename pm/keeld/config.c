@@ -8,6 +8,7 @@
 #include "runtime/base/fault.h"
 #include "runtime/base/log.h"
 #include "runtime/base/plural.h"
+#include "runtime/base/reserve.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -76,6 +77,16 @@ static bool job_from_json(struct keeld *a, const json_t *m)
     return job->argv && job->argv[0] && job->env && job->cwd;
 }
 
+/* At most a quarter of what the limit gives beyond those needed: programs' copies take descriptors, too. */
+static void keep_back(long wanted, long needed)
+{
+    struct rlimit now;
+    if (getrlimit(RLIMIT_NOFILE, &now) < 0 || now.rlim_cur <= (rlim_t)needed)
+        return;
+    rlim_t spare = (now.rlim_cur - (rlim_t)needed) / 4;
+    reserve_hold(spare < (rlim_t)wanted ? (int)spare : (int)wanted);
+}
+
 static bool enough_descriptors(struct keeld *a)
 {
     int here = a->job.standbys;
@@ -84,8 +95,10 @@ static bool enough_descriptors(struct keeld *a)
                   descriptors_of_rails(s->rails.n);
     long missing = descriptors_missing(needed);
     char why[256];
-    if (!missing)
+    if (!missing) {
+        keep_back(descriptors_of_recovery(here, s->nodes + s->spares), needed);
         return true;
+    }
     snprintf(why, sizeof why,
              "node %d: its agent needs %ld descriptors (7 for each of its %d %s, 1 for each other rank, 4 for "
              "each node, 2 for each that it starts), the hard limit is %ld: see ulimit -Hn",

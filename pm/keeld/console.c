@@ -3,6 +3,7 @@
 
 #include "pm/wire/codec.h"
 #include "runtime/base/log.h"
+#include "runtime/base/reserve.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -240,6 +241,8 @@ static void console_ready(uv_poll_t *handle, int status, int events)
     (void)status;
     (void)events;
     int fd = accept4(a->console.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd < 0 && reserve_give(errno))
+        fd = accept4(a->console.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd < 0)
         return;
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0 || (peer.uid != geteuid() && peer.uid != 0)) {

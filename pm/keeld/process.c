@@ -1,6 +1,7 @@
 #include "pm/keeld/process_parts.h"
 
 #include "runtime/base/kernel.h"
+#include "runtime/base/reserve.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -104,6 +105,10 @@ struct process *process_start(uv_loop_t *loop, const struct process_spec *spec, 
     struct child_fds f;
     pid_t pid;
     *what = "no descriptors for a process";
+    if (!reserve_is_whole()) {
+        *error = EMFILE;
+        return NULL;
+    }
     if (!child_fds_open(&f, spec->with_stdin)) {
         *error = errno;
         child_fds_close(&f);

@@ -335,9 +335,11 @@ static const char *ranks_of_slot(const struct agent *a, int slot, char *out, siz
 /* Nobody moves for the slot that is not where it is to be. */
 static void put_waiting(struct agent *a, struct json_writer *w)
 {
-    static const char *const whys[] = {
-        [PLAN_LOST] = "lost",       [PLAN_NO_NODE] = "no_node", [PLAN_NO_PLACE] = "no_place",
-        [PLAN_STAYS] = "no_memory", [PLAN_GOES] = "goes"};
+    static const char *const whys[] = {[PLAN_LOST] = "lost",
+                                       [PLAN_NO_NODE] = "no_node",
+                                       [PLAN_NO_PLACE] = "no_place",
+                                       [PLAN_STAYS] = "no_memory",
+                                       [PLAN_GOES] = "goes"};
     enum plan_waiting why;
     char ranks[200];
     int node, to, slot = plan_waits_for(&a->view, &why, &node, &to);

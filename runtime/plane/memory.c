@@ -10,6 +10,7 @@
 
 #include "runtime/base/log.h"
 #include "runtime/base/refusal.h"
+#include "runtime/base/reserve.h"
 #include "runtime/base/room.h"
 
 enum {
@@ -67,7 +68,8 @@ keel_status memory_make(void *user, size_t bytes, void **base, int64_t *handle)
     (void)user;
     if (!can_ever_be(bytes))
         return KEEL_ERR_NOMEM;
-    int fd = memfd_create("keel-segment", MFD_CLOEXEC);
+    errno = EMFILE; /* what is kept back is for connections */
+    int fd = reserve_is_whole() ? memfd_create("keel-segment", MFD_CLOEXEC) : -1;
     if (fd < 0) { /* no descriptor is left: as when there is no memory, others may have some */
         int error = errno;
         say_refused("memfd_create", bytes, error);

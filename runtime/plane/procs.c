@@ -14,6 +14,7 @@
 #include "runtime/agent/ranks.h"
 #include "runtime/base/log.h"
 #include "runtime/base/refusal.h"
+#include "runtime/base/reserve.h"
 
 struct process *procs_of(struct plane *p, const struct proc *proc)
 {
@@ -46,7 +47,8 @@ static bool welcome_or_refuse(struct plane *p, struct process *k, struct life li
 {
     char text[REFUSAL_MAX];
     struct proc *proc = k->proc;
-    if (procs_welcome(p, k, life))
+    errno = EMFILE; /* what is kept back is for connections */
+    if (reserve_is_whole() && procs_welcome(p, k, life))
         return true;
     refuse(p, proc->id, life, refusal_error(errno, text));
     ranks_free(&p->agent, proc);

@@ -125,6 +125,16 @@ def has_no_descriptor(job, node):
     return lambda: resource.prlimit(agent, resource.RLIMIT_NOFILE, (soft, hard))
 
 
+def lacks_descriptors_for_good(job, node):
+    """Those that it has opened last have higher numbers than the limit allows: whichever of them it closes, it opens
+    none for that. Those that it keeps back are below."""
+    agent = [e["pid"] for e in job.events("start") if e["node"] == node][0]
+    to = {int(fd): os.readlink("/proc/%d/fd/%s" % (agent, fd)) for fd in os.listdir("/proc/%d/fd" % agent)}
+    last = 1 + max(fd for fd, what in to.items() if what == "/dev/null")
+    hard = resource.prlimit(agent, resource.RLIMIT_NOFILE)[1]
+    resource.prlimit(agent, resource.RLIMIT_NOFILE, (min(set(range(last)) - set(to) | {last}), hard))
+
+
 def rank_pid(job, rank):
     return [e["pid"] for e in job.events("rank_start") if e["rank"] == rank][-1]
 
@@ -171,6 +181,19 @@ def test_a_rank_that_moves_to_a_node_that_cannot_start_it_comes_back():
         assert code == 0 and begun(job, 1) == ["1", "1"], (code, job.stdout(), job.stderr())
         assert "node 2 could not start rank 1: " + NO_DESCRIPTORS in job.stderr(), job.stderr()
         assert "rank 1 continues on node 1" in job.stderr(), job.stderr()
+
+
+def test_a_node_without_descriptors_takes_connections_with_those_that_it_kept_back():
+    """The rank's next process is where it was, and reaches the agent that could not start it."""
+    with Job(["-n", "3", "--nodes", "3", "--on-failure", "substitute", MOVED, "500", "barriers"]) as job:
+        wait_until_it_counts(job, 3)
+        lacks_descriptors_for_good(job, 2)
+        move(job, 1, 1, 2)
+        code = job.wait()
+        assert code == 0 and begun(job, 1) == ["1", "1"], (code, job.stdout(), job.stderr())
+        assert "node 2 could not start rank 1: " + NO_DESCRIPTORS in job.stderr(), job.stderr()
+        assert "that were kept back are given up for connections" in job.stderr(), job.stderr()
+        assert not [e for e in job.events("view") if "dead_node" in e], job.stderr()
 
 
 def test_a_rank_that_nobody_can_start_stays_dead():

@@ -175,4 +175,23 @@ def test_where_a_rank_is_to_begin_the_node_has_no_descriptors():
             assert "rank 2 continues on node 4" in job.stderr(), (name, job.stderr())
 
 
+def test_a_node_whose_descriptors_are_gone_for_good_goes_on_with_what_it_has():
+    """It takes the connections that a recovery needs with what it has kept back, and starts no process."""
+    for name, grid in {"none": [], "line": LINE}.items():
+        with Job(["-n", "3", "--nodes", "3", "--on-failure", "substitute", "--spares", "2"] + grid + FIELD +
+                 ["--redundancy", "triple"], env={"KEEL_LEAVE_MS": "60000"}) as job:
+            wait_for(lambda: len([e for e in job.events("application") if e["name"] == "stencil_begun"]) == 3,
+                     "all to begin")
+            wait_for(lambda: len(job.events("rank_start")) == 5, "processes to wait on the spares")
+            for node in 0, 3:
+                use_up_descriptors([e["pid"] for e in job.events("start") if e["node"] == node][0])
+            subprocess.run([KEELCTL, "kill-node", job.id(), "2"], check=True, capture_output=True, timeout=30)
+            code = job.wait()
+            assert code == 0 and field(job.stdout()) == reference(), (name, code, job.stderr())
+            assert began(job)[2] == [2, 4], (name, began(job), job.stderr())
+            assert {e["dead_node"] for e in job.events("view") if "dead_node" in e} == {2}, (name, job.stderr())
+            told = [line for line in job.stderr().splitlines() if "kept back are given up" in line]
+            assert told and all("ulimit -n" in line for line in told), (name, job.stderr())
+
+
 main(globals())

@@ -8,6 +8,7 @@
 
 #include "runtime/base/log.h"
 #include "runtime/base/refusal.h"
+#include "runtime/base/reserve.h"
 
 /* What a rejecting side says. The provider reports a rejection and a closed port with the same error; only a
  * rejection carries data. */
@@ -159,6 +160,8 @@ keel_status ofi_connect(struct tp *base, const struct tp_addr *to, const void *h
         return rdma_connect(ep, hello, len);
     }
     int rc = ofi_ep_open(ep, tp->rail[to->rail].info);
+    if (rc && reserve_give(-rc))
+        rc = ofi_ep_open(ep, tp->rail[to->rail].info);
     if (rc) {
         log_warn_some("transport: cannot open an endpoint: %s", fabric_calls.strerror(-rc));
         ofi_ep_discard(ep);

@@ -6,6 +6,7 @@
 #include "runtime/net/ofi/ofi_int.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
@@ -17,6 +18,7 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/base/log.h"
+#include "runtime/base/reserve.h"
 #include "runtime/net/sock.h"
 
 enum {
@@ -36,6 +38,8 @@ static bool sockets_of_epoll(int epoll_fd, bool (*visit)(int fd, void *arg), voi
     char path[64], line[256];
     snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", epoll_fd);
     FILE *f = fopen(path, "re");
+    if (!f && reserve_give(errno))
+        f = fopen(path, "re");
     if (!f)
         return false;
     bool found = false;
@@ -153,6 +157,8 @@ static void drop_unacceptable(struct ofi_tp *tp, int listen_fd)
         close(more);
         return;
     }
+    if (reserve_give(errno)) /* the provider takes it at its next look */
+        return;
     close(tp->spare_fd);
     int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC);
     if (fd >= 0)

@@ -12,6 +12,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/log.h"
 #include "runtime/base/refusal.h"
+#include "runtime/base/reserve.h"
 #include "runtime/net/sock.h"
 
 /* ---- connecting ---- */
@@ -37,7 +38,10 @@ static keel_status ep_new(struct stream_tp *tp, void *user, int fd, enum ep_stat
 static int socket_open(const struct stream_tp *tp, int rail, bool connecting)
 {
     const int on = 1;
-    int fd = socket(tp->host[rail].sin6_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    const int type = SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
+    int fd = socket(tp->host[rail].sin6_family, type, 0);
+    if (fd < 0 && reserve_give(errno))
+        fd = socket(tp->host[rail].sin6_family, type, 0);
     if (fd < 0)
         return -1;
     struct sockaddr_in6 any_port = tp->host[rail];
@@ -217,6 +221,8 @@ bool stream_accept_one(struct stream_tp *tp, int listen_fd)
     req->fd = accept4(listen_fd, (struct sockaddr *)&req->peer, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (req->fd < 0) {
         bool full = errno == EMFILE || errno == ENFILE;
+        if (reserve_give(errno))
+            return false; /* it waits, and is taken at the next look */
         if (!full || tp->spare_fd < 0)
             return false;
         close(tp->spare_fd); /* one less may wait: else the listener would wake us for ever */
