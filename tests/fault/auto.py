@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+from descriptors import lacks_descriptors_for_good
 from keeltest import KEELCTL, Job, main, run, wait_for
 
 PLACED = os.environ.get("KEEL_PLACED", "build/tests/fault/placed")
@@ -183,6 +184,22 @@ def test_rebalance_names_the_slot_that_no_node_was_found_for():
         wait_for(lambda: [e for e in job.events("view") if e.get("dead_node") == 1], "a view without node 1")
         line = told(job)
         assert "nobody moves: slot 1 (rank 1) was lost when no node was free for it, and gets none" in line, line
+        assert "goes by none" not in job.stderr(), job.stderr()
+
+
+def test_rebalance_names_the_slot_whose_node_can_start_no_process():
+    """The other rank of the slot lives there, and no node is free."""
+    with Job(["-n", "6", "--grid", "4", "--spare-alloc", "1D(1,1)", "--substitution", "auto", "--on-failure",
+              "substitute", PLACED, "400", FIVE_POINTS, "8"]) as job:
+        said(job, "declared", "star")
+        kill_place(job, 3)
+        wait_for(lambda: [e for e in job.events("view") if e.get("dead_node") == 3], "a view without the spare")
+        lacks_descriptors_for_good([e["pid"] for e in job.events("start") if e["node"] == 1][0])
+        os.kill([e["pid"] for e in job.events("rank_start") if e["rank"] == 3][0], signal.SIGKILL)
+        wait_for(lambda: job.events("not_started"), "node 1 to say that it cannot")
+        line = wait_for(lambda: [line for line in [told(job)] if "is on its way" not in line], "a view of that")[0]
+        assert ("nobody moves: slot 1 (ranks 2 and 3) is on node 1, which can start no process, and no other node "
+                "is free for it") in line, line
         assert "goes by none" not in job.stderr(), job.stderr()
 
 

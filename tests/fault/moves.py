@@ -10,6 +10,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+from descriptors import lacks_descriptors_for_good
 from keeltest import Job, main, state_of, wait_for
 
 MOVED = os.environ.get("KEEL_MOVED", "build/tests/fault/moved")
@@ -118,21 +119,15 @@ def test_a_rank_goes_to_a_spare_and_back():
         expect_no_failure(job, 2)
 
 
+def agent_pid(job, node):
+    return [e["pid"] for e in job.events("start") if e["node"] == node][0]
+
+
 def has_no_descriptor(job, node):
-    agent = [e["pid"] for e in job.events("start") if e["node"] == node][0]
+    agent = agent_pid(job, node)
     soft, hard = resource.prlimit(agent, resource.RLIMIT_NOFILE)
     resource.prlimit(agent, resource.RLIMIT_NOFILE, (3, hard))
     return lambda: resource.prlimit(agent, resource.RLIMIT_NOFILE, (soft, hard))
-
-
-def lacks_descriptors_for_good(job, node):
-    """Those that it has opened last have higher numbers than the limit allows: whichever of them it closes, it opens
-    none for that. Those that it keeps back are below."""
-    agent = [e["pid"] for e in job.events("start") if e["node"] == node][0]
-    to = {int(fd): os.readlink("/proc/%d/fd/%s" % (agent, fd)) for fd in os.listdir("/proc/%d/fd" % agent)}
-    last = 1 + max(fd for fd, what in to.items() if what == "/dev/null")
-    hard = resource.prlimit(agent, resource.RLIMIT_NOFILE)[1]
-    resource.prlimit(agent, resource.RLIMIT_NOFILE, (min(set(range(last)) - set(to) | {last}), hard))
 
 
 def rank_pid(job, rank):
@@ -187,7 +182,7 @@ def test_a_node_without_descriptors_takes_connections_with_those_that_it_kept_ba
     """The rank's next process is where it was, and reaches the agent that could not start it."""
     with Job(["-n", "3", "--nodes", "3", "--on-failure", "substitute", MOVED, "500", "barriers"]) as job:
         wait_until_it_counts(job, 3)
-        lacks_descriptors_for_good(job, 2)
+        lacks_descriptors_for_good(agent_pid(job, 2))
         move(job, 1, 1, 2)
         code = job.wait()
         assert code == 0 and begun(job, 1) == ["1", "1"], (code, job.stdout(), job.stderr())
