@@ -11,6 +11,7 @@ import tempfile
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 import keeltest
 from cluster import Cluster
+from descriptors import lacks_descriptors_for_good
 from keeltest import HANG_S, IS_ROOT, KEELCTL, Job, Skip, run, shut_connections, state_of, wait_for
 
 STENCIL = os.environ.get("KEEL_STENCIL", "build/apps/stencil/keel-stencil")
@@ -285,6 +286,17 @@ def test_on_a_grid_who_comes_back_meanwhile_keeps_its_place():
             wait_for(lambda: [e for e in job.events("returned") if e["about"] == 16], "it to come back")
             stop(job)
             assert job.wait() == 143
+
+
+def test_a_node_without_descriptors_hears_of_the_new_one():
+    """It is told over a connection, and takes that with a descriptor that it has kept back."""
+    with Cluster(3, [SUM, "40", "40", "6000"], spares=0) as job:
+        assert job.started() and job.until(lambda c: c.phase() >= 1, "round 1"), job.stderr()
+        lacks_descriptors_for_good(job.agents[2])
+        assert add(job) == (3, None)
+        moves_to(job, 1, 3)
+        assert job.wait() == 0, job.stderr()
+        assert "that were kept back are given up for connections" in job.stderr(), job.stderr()
 
 
 def test_what_cannot_be_is_one_line():

@@ -33,6 +33,7 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/base/log.h"
+#include "runtime/base/reserve.h"
 
 enum {
     SEND_QUEUE = 2 * RDMA_WINDOW + 64, /* a write takes two entries; what the ends tell each other is not counted */
@@ -142,6 +143,8 @@ static void *open_endpoint(void *arg)
     struct opening *o = arg;
     struct openings *all = o->all;
     o->rc = fi_endpoint(o->domain, o->info, &o->fid, NULL);
+    if (o->rc && reserve_give(-o->rc)) /* one, until the endpoint has the event queue's channel */
+        o->rc = fi_endpoint(o->domain, o->info, &o->fid, NULL);
     pthread_mutex_lock(&all->lock);
     STAILQ_INSERT_TAIL(&all->done, o, link);
     atomic_fetch_add(&all->finished, 1);
