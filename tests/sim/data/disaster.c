@@ -14,9 +14,9 @@ static bool may_lose_node(const struct world *w, int node)
 {
     const struct model *m = w->model;
     int well = 0;
-    for (int i = 0; i < w->members; i++)
-        well += i < m->view.next_id && !m->dead[i] && !m->tainted[i] && i != node;
-    return 2 * well > w->members && well >= 2 && replicas_may_lose_node(w, node);
+    for (int i = 0; i < m->view.next_id; i++)
+        well += !m->dead[i] && !m->tainted[i] && i != node;
+    return 2 * well > m->view.next_id && well >= 2 && replicas_may_lose_node(w, node);
 }
 
 static int some_node(struct world *w)

@@ -7,6 +7,7 @@
 
 #include "runtime/wire/arith.h"
 #include "tests/sim/data/check.h"
+#include "tests/sim/data/returns.h"
 #include "tests/sim/data/slides.h"
 
 static struct heap model_heap;
@@ -167,6 +168,7 @@ void model_commit(struct world *w, struct node *n, const struct command *c)
 void model_settled(struct world *w, struct node *n, uint64_t epoch)
 {
     slides_settled(w, n);
+    returns_settled(w, n);
     for (int g = 0; g < w->setup.nodes * CLASSES; g++)
         if (w->model->losing[g] <= epoch)
             w->model->losing[g] = 0;

@@ -14,6 +14,7 @@
 #include "tests/sim/data/flips.h"
 #include "tests/sim/data/model.h"
 #include "tests/sim/data/replicas.h"
+#include "tests/sim/data/returns.h"
 #include "tests/sim/data/slides.h"
 
 /* ---- what the agent asks of its owner ---- */
@@ -529,12 +530,15 @@ static void comes(void *arg, uint64_t unused)
     struct node *n = arg;
     struct world *w = n->w;
     struct tp_addrs addrs = {.n = 1};
-    if (w->model->view.next_id < n->id) { /* one before it has not been born yet: its id is not the next */
+    const int first = w->setup.nodes + w->setup.spares;
+    /* one before it has not been born yet: its id is not the next */
+    if (w->model->view.next_id < n->id || !returns_may_come(w, n->id)) {
         if (!w->healing)
             sched_at(&w->sched, w->sched.now + 2 * MS, comes, n, 0);
         return;
     }
-    world_say(w, "node %d comes", n->id);
+    returns_came(w, n->id);
+    world_say(w, "node %d comes, which was %d", n->id, w->setup.join_was[n->id - first] - 1);
     node_init(w, n->id);
     n->dead = false;
     n->net->table->listen(n->net, &addrs.of[0]);

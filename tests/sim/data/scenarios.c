@@ -1,4 +1,5 @@
 #include "tests/sim/data/replicas.h"
+#include "tests/sim/data/returns.h"
 #include "tests/sim/data/scenarios_int.h"
 
 enum { FEW = 10 }; /* nodes that most scenarios have at most; as many draws as then, so that each seed is what it was */
@@ -79,6 +80,7 @@ static void place_copies(struct setup *s, struct rng *rng)
     s->domain_levels = (int)rng_below(rng, 3);
     for (int i = 0; i < s->domain_levels * (s->nodes + s->spares + s->joiners); i++)
         s->domain[i] = (int)rng_below(rng, 3);
+    returns_place(s);
 }
 
 /* Some come back, some name a place, some neither; whoever was there may live, and others may name the same. */

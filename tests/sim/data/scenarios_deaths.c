@@ -1,3 +1,4 @@
+#include "tests/sim/data/returns.h"
 #include "tests/sim/data/scenarios_int.h"
 
 #include <stdio.h>
@@ -228,20 +229,27 @@ void scenario_storm(struct setup *s, struct rng *rng)
     scenario_some_aims(s, rng, 6);
 }
 
-/* Nodes come while ranks work, and while others, or they themselves, die, freeze or are cut off: most often soon
- * after one came. */
-void scenario_joins(struct setup *s, struct rng *rng)
+static void joins_without_a_grid(struct setup *s, struct rng *rng)
 {
     s->nodes = 2 + (int)rng_below(rng, 4);
     s->spares = (int)rng_below(rng, 2);
-    s->joiners = 1 + (int)rng_below(rng, 3);
     s->ranks = s->nodes + (int)rng_below(rng, 4);
     s->triple = rng_below(rng, 3) == 0;
     s->grouped = rng_below(rng, 3) == 0;
     s->rounds = 3 + (int)rng_below(rng, 6);
+}
+
+/* Nodes come while ranks work, and while others, or they themselves, die, freeze or are cut off: most often soon
+ * after one came. Two of three are one that has died. Some come to a grid. */
+void scenario_joins(struct setup *s, struct rng *rng)
+{
+    bool grid = rng_below(rng, 3) == 0;
+    (grid ? scenario_slides : joins_without_a_grid)(s, rng);
+    s->joiners = 1 + (int)rng_below(rng, 3);
     s->kinds = 1 << DISASTER_NODE_KILL | 1 << DISASTER_NODE_OFF | 1 << DISASTER_RANK_KILL | 1 << DISASTER_NODE_FREEZE |
                1 << DISASTER_CUT | 1 << DISASTER_BREAK;
     s->disasters = (int)rng_below(rng, 8);
     for (int i = 0; i < s->joiners; i++)
         s->join_at[i] = rng_below(rng, rng_below(rng, 2) ? 5 * MS : 80 * MS);
+    returns_draw(s, rng);
 }

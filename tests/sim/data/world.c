@@ -10,6 +10,7 @@
 #include "tests/sim/data/flips.h"
 #include "tests/sim/data/model.h"
 #include "tests/sim/data/replicas.h"
+#include "tests/sim/data/returns.h"
 
 enum { STEPS_LIMIT = 40000000 };
 static const uint64_t HEALED_LIMIT = 60 * SEC;
@@ -215,6 +216,7 @@ static void build(struct world *w)
 {
     int first = w->setup.nodes + w->setup.spares;
     w->members = first + w->setup.joiners;
+    returns_begin(w);
     net_init(&w->net, &w->sched, w->members);
     if ((w->setup.sets && !replicas_init(w)) || !model_init(w)) {
         world_fail(w, "no model");

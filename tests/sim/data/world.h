@@ -171,6 +171,7 @@ struct setup {
     int nodes, spares, joiners, ranks, rank_node[RANKS_MAX]; /* joiners: that come later */
     uint64_t join_at[NODES_MAX];                             /* each of them */
     int join_was[NODES_MAX], join_place[NODES_MAX];          /* as in member_params */
+    bool returns[NODES_MAX];                                 /* it comes when a view has a node dead, and is that one */
     bool checked;                                            /* they compare what they do, as check says */
     enum replica_check check;
     enum replica_death on_death;
@@ -244,7 +245,8 @@ struct world {
     bool healing; /* no more disasters: progress is demanded */
     bool failed, done;
     uint64_t healed_at;
-    uint64_t over_at; /* all agents know that the job is over, 0: not yet */
+    uint64_t over_at;        /* all agents know that the job is over, 0: not yet */
+    int rack[2 * NODES_MAX]; /* where nodes stand, as setup.domain has them */
     int restored_said, reduced_said, lost_said;
     uint64_t deaths; /* of nodes */
     uint64_t moves;  /* of ranks that were released */

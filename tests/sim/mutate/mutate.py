@@ -1,5 +1,5 @@
 """mutate.py SOURCE SCRATCH [--seeds N] [--only NAME] [--first] [--markdown]: is each rule of
-docs/protocols/replication.md, and of joining (detection.md, J1 to J11), held by a test?
+docs/protocols/replication.md, and of joining (detection.md, J1 to J12), held by a test?
 
 Takes one rule after the other out of a copy of the tree (rules.py says by which change of the text), builds it, and
 runs the simulation of the data half and the unit tests of that half. Prints which of them fail: so many of N seeds of a

@@ -1,4 +1,4 @@
-"""One small change per rule of docs/protocols/replication.md, and of joining (detection.md, J1 to J11), each of which
+"""One small change per rule of docs/protocols/replication.md, and of joining (detection.md, J1 to J12), each of which
 takes the rule out."""
 
 
@@ -597,6 +597,17 @@ RULES = [
     rule("J10", "who names a place takes another one", "runtime/view/plan.c",
          "    for (place = 0; b->place < 0 && place < places; place++)",
          "    for (place = 0; place < places; place++)"),
+    rule("J10", "who comes back stands on the first free place", "runtime/view/plan.c",
+         "place = b->place >= 0 ? b->place : b->was >= 0 ? s->at[b->was] : -1;",
+         "place = b->place >= 0 ? b->place : -1;"),
+    rule("J12", "who comes back is in no rack that it was in", "runtime/view/view.c",
+         "level < v->copies.levels && e->c > 0 && e->c <= e->a;", "level < v->copies.levels && e->c > e->a;"),
+    rule("J12", "who comes back is in its host, and not in its rack", "runtime/view/view.c",
+         "level < v->copies.levels && e->c > 0", "level < v->copies.levels && level < 1 && e->c > 0"),
+    rule("J12", "who comes back is in the racks of another one", "runtime/view/view.c",
+         "        domain[v->next_id] = domain[e->c - 1];", "        domain[v->next_id] = domain[e->c % e->a];"),
+    rule("J12", "who comes back does not say who it was", DETECT + "join.c",
+         ".root = m->p.was,", ".root = 0,"),
     rule("J11", "what was lost as a node was born is there as zeros", AGENT + "segments.c",
          "        lose_what_was_before(a, s);", "        (void)lose_what_was_before;"),
     rule("view", "a death of which nobody knows the signal is its node's", "runtime/view/ranks.c",
