@@ -1,5 +1,5 @@
-/* Nodes that come later: some are new, each in racks of its own, and some are one that a view has dead, which comes back
- * to its racks under a number that no node has had. Which racks these are is kept here, apart from the views. */
+/* Nodes that come later: some are new, each in racks of its own, and some are one that a view has dead, which comes
+ * back to its racks under a number that no node has had. Which racks these are is kept here, apart from the views. */
 #include "tests/sim/data/returns.h"
 
 #include <string.h>
