@@ -104,40 +104,68 @@ static bool may_hold(void *arg)
            c->env.now(c->env.user) >= w->look_at;
 }
 
+static bool may_wait(const struct waiting *w)
+{
+    return w->word % sizeof w->value == 0 && !near_bad_range(w->c, w->s, w->c->rank, w->word, sizeof w->value) &&
+           (unsigned)w->how <= KEEL_GE && w->from >= KEEL_ANY_RANK && w->from < w->c->size;
+}
+
+static keel_status look(struct waiting *w)
+{
+    struct client *c = w->c;
+    client_lock(c);
+    w->seen = c->signals;
+    pthread_mutex_unlock(&c->lock);
+    rma_near_update(c, w->s, c->rank);
+    return look_near(w) ? KEEL_OK : rma_get(c, w->s, c->rank, w->word, &w->got, sizeof w->got);
+}
+
+static keel_status sleep_until_it_may_hold(struct waiting *w, struct wait *wait, bool *gone)
+{
+    struct client *c = w->c;
+    client_lock(c);
+    w->look_at = c->env.now(c->env.user) + LOOK_EVERY_NS;
+    bool going = client_wait(c, may_hold, w, wait);
+    coll_see_views(c, c->env.now(c->env.user));
+    *gone = is_gone(w);
+    keel_status status = !going ? c->fatal : c->coll.broken;
+    pthread_mutex_unlock(&c->lock);
+    return status;
+}
+
 /* Looks once more after the rank was seen to be gone: what it had added before is there. */
+static keel_status await(struct waiting *w, struct wait *wait, int64_t *got)
+{
+    if (!w->c->ready)
+        return KEEL_ERR_STATE;
+    if (!may_wait(w))
+        return KEEL_ERR_ARG;
+    wait->keeps = true;
+    keel_status status = KEEL_OK;
+    for (bool gone = false, over = false; !over;) {
+        status = look(w);
+        if (got)
+            *got = w->got;
+        over = status != KEEL_OK || holds(w) || gone;
+        if (over)
+            status = status == KEEL_OK && !holds(w) ? KEEL_ERR_RANK_DEAD : status;
+        else
+            over = (status = sleep_until_it_may_hold(w, wait, &gone)) != KEEL_OK;
+    }
+    waits_over(w->c, wait);
+    return status;
+}
+
 keel_status signal_wait(struct client *c, keel_segment *s, size_t word, keel_compare how, int64_t value, int from,
                         int64_t *got)
 {
     struct waiting w = {c, s, word, how, value, 0, from, 0, 0};
-    struct wait wait = {.call = WAIT_UNTIL, .whom = whom, .arg = &from, .keeps = true};
-    if (!c->ready)
-        return KEEL_ERR_STATE;
-    if (word % sizeof value || near_bad_range(c, s, c->rank, word, sizeof value) || (unsigned)how > KEEL_GE ||
-        from < KEEL_ANY_RANK || from >= c->size)
-        return KEEL_ERR_ARG;
-    keel_status status = KEEL_OK;
-    for (bool gone = false, over = false; !over;) {
-        client_lock(c);
-        w.seen = c->signals;
-        pthread_mutex_unlock(&c->lock);
-        rma_near_update(c, s, c->rank);
-        status = look_near(&w) ? KEEL_OK : rma_get(c, s, c->rank, word, &w.got, sizeof w.got);
-        if (got)
-            *got = w.got;
-        over = status != KEEL_OK || holds(&w) || gone;
-        if (over) {
-            status = status == KEEL_OK && !holds(&w) ? KEEL_ERR_RANK_DEAD : status;
-            continue;
-        }
-        client_lock(c);
-        w.look_at = c->env.now(c->env.user) + LOOK_EVERY_NS;
-        bool going = client_wait(c, may_hold, &w, &wait);
-        coll_see_views(c, c->env.now(c->env.user));
-        gone = is_gone(&w);
-        status = !going ? c->fatal : c->coll.broken;
-        pthread_mutex_unlock(&c->lock);
-        over = status != KEEL_OK;
-    }
-    waits_over(c, &wait);
-    return status;
+    return await(&w, &(struct wait){.call = WAIT_UNTIL, .whom = whom, .arg = &from}, got);
+}
+
+keel_status signal_await(struct client *c, keel_segment *s, size_t word, keel_compare how, int64_t value,
+                         struct wait *as, int64_t *got)
+{
+    struct waiting w = {c, s, word, how, value, 0, c->rank, 0, 0};
+    return await(&w, as, got);
 }

@@ -14,4 +14,9 @@ keel_status signal_send(struct client *c, keel_segment *s, int rank, size_t word
 void signal_tell(struct client *c, int rank);
 keel_status signal_wait(struct client *c, keel_segment *s, size_t word, keel_compare how, int64_t value, int from,
                         int64_t *got);
+/* The same where a death ends no wait, as somebody else changes the word then: `as` says in which call it is, and for
+ * whom. */
+struct wait;
+keel_status signal_await(struct client *c, keel_segment *s, size_t word, keel_compare how, int64_t value,
+                         struct wait *as, int64_t *got);
 #endif

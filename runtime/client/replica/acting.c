@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "collectives/schedule.h"
 #include "runtime/base/fault.h"
 #include "runtime/client/client.h"
 #include "runtime/client/op/rma.h"
@@ -275,24 +276,51 @@ static void learn_deaths(void)
     waits_over(replica.client, &wait);
 }
 
-/* Whoever should have changed it: its partner does. */
-keel_status replica_waits(keel_segment *segment, size_t word, keel_compare how, int64_t value, int64_t *got)
+/* Whoever changes it in this set now: of the rank, the replica that acts there. */
+static void who_changes(const struct client *c, const void *rank, struct wait_said *out)
 {
-    keel_status status =
-        replica_after(BELOW->wait_until(segment, word, how, value, replica_native_of(replica.rank), got));
+    int q = *(const int *)rank, set = q < 0 ? -1 : partner_actor(us.lives[q], replica.set);
+    out->whom = WAIT_FOR_WORD;
+    out->rank = set < 0 ? -1 : replica_native(&c->replicas, q, set);
+}
+
+static keel_status waits(enum wait_call call, keel_segment *segment, size_t word, keel_compare how, int64_t value,
+                         int from, int64_t *got)
+{
+    struct wait wait = {.call = call, .whom = who_changes, .arg = &from};
+    keel_status status = replica_after(signal_await(replica.client, segment, word, how, value, &wait, got));
     if (us.deaths || status == KEEL_OK)
         learn_deaths();
     return status;
 }
 
+keel_status replica_waits(keel_segment *segment, size_t word, keel_compare how, int64_t value, int from, int64_t *got)
+{
+    return waits(WAIT_UNTIL, segment, word, how, value, from, got);
+}
+
 /* ---- what each rank has to say ---- */
+
+static enum wait_call call_of(enum replica_call call)
+{
+    static const enum wait_call of[REPLICA_CALLS] = {
+        [CALL_group_bcast] = WAIT_GROUP_FIRST + SCHEDULE_BCAST,
+        [CALL_group_allgather] = WAIT_GROUP_FIRST + SCHEDULE_ALLGATHER,
+        [CALL_group_allreduce] = WAIT_GROUP_FIRST + SCHEDULE_ALLREDUCE,
+        [CALL_group_reduce] = WAIT_GROUP_FIRST + SCHEDULE_REDUCE,
+        [CALL_group_scan] = WAIT_GROUP_FIRST + SCHEDULE_SCAN,
+        [CALL_group_exscan] = WAIT_GROUP_FIRST + SCHEDULE_EXSCAN,
+        [CALL_segment_free] = WAIT_ALLOC,
+    };
+    return of[call] ? of[call] : WAIT_GROUP_BARRIER;
+}
 
 static uint8_t *block_of(uint64_t number, int origin)
 {
     return us.part + passing_place(&us.passing, number, origin);
 }
 
-static keel_status pass_round(uint64_t number, int round)
+static keel_status pass_round(enum wait_call call, uint64_t number, int round)
 {
     struct passing_round r = passing_round(&us.passing, round);
     keel_status status = KEEL_OK;
@@ -307,12 +335,12 @@ static keel_status pass_round(uint64_t number, int round)
     replica_used(PARTNER_PASS, r.to, us.passing.room);
     if (status == KEEL_OK)
         status = replica_signals(0, r.to, r.word, 1);
-    return status == KEEL_OK ? replica_waits(us.room, r.word, KEEL_GE, (int64_t)number, NULL) : status;
+    return status == KEEL_OK ? waits(call, us.room, r.word, KEEL_GE, (int64_t)number, r.from, NULL) : status;
 }
 
 /* One piece of each rank's bytes. *more: somebody has further ones. */
-static keel_status pass_piece(const uint8_t *mine, uint64_t left, size_t at, replica_taker *take, void *user,
-                              bool *more)
+static keel_status pass_piece(enum wait_call call, const uint8_t *mine, uint64_t left, size_t at, replica_taker *take,
+                              void *user, bool *more)
 {
     static uint64_t number;
     size_t most = us.passing.room - WORD;
@@ -322,7 +350,7 @@ static keel_status pass_piece(const uint8_t *mine, uint64_t left, size_t at, rep
     if (left)
         memcpy(own + WORD, mine + at, left < most ? (size_t)left : most);
     for (int k = 0; k < passing_rounds(replica.size) && status == KEEL_OK; k++)
-        status = pass_round(number, k);
+        status = pass_round(call, number, k);
     for (int r = 0; r < replica.size && status == KEEL_OK; r++) {
         const uint8_t *block = block_of(number, r);
         memcpy(&left, block, WORD);
@@ -341,7 +369,7 @@ keel_status replica_passes(enum replica_call call, const void *mine, size_t len,
         if (at)
             status = replica_meet(call);
         if (status == KEEL_OK)
-            status = pass_piece(mine, at < len ? len - at : 0, at, take, user, &more);
+            status = pass_piece(call_of(call), mine, at < len ? len - at : 0, at, take, user, &more);
     }
     return status;
 }

@@ -188,7 +188,8 @@ static keel_status act_wait_until(keel_segment *segment, size_t word, keel_compa
                                   int64_t *got)
 {
     bool is = from == KEEL_ANY_RANK || rank_of(from) >= 0;
-    return is ? replica_waits(segment, word, how, value, got) : below->wait_until(segment, word, how, value, from, got);
+    return is ? replica_waits(segment, word, how, value, rank_of(from), got)
+              : below->wait_until(segment, word, how, value, from, got);
 }
 
 /* ---- collectives of all ranks ---- */

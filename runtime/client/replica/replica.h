@@ -186,8 +186,8 @@ keel_status replica_puts(uint64_t segment, int rank, size_t offset, const void *
 keel_status replica_signals(uint64_t segment, int rank, size_t word, int64_t add);
 /* In the own set, or in the lowest in which the rank lives. */
 keel_status replica_reads(uint64_t segment, int rank, size_t offset, void *dst, size_t len);
-/* For a word of the own part. */
-keel_status replica_waits(keel_segment *segment, size_t word, keel_compare how, int64_t value, int64_t *got);
+/* For a word of the own part, which that rank changes; -1: any. */
+keel_status replica_waits(keel_segment *segment, size_t word, keel_compare how, int64_t value, int from, int64_t *got);
 /* Each rank has bytes, as many as it likes: all get those of each rank, piece after piece, of each piece that of rank 0
  * first. After a meeting. */
 typedef void replica_taker(void *user, int origin, size_t at, const void *bytes, size_t len);

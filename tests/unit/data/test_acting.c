@@ -74,15 +74,7 @@ static void *address(keel_segment *s, int native)
     return memory;
 }
 
-static keel_status wait_until(keel_segment *s, size_t word, keel_compare how, int64_t value, int from, int64_t *got)
-{
-    (void)s, (void)word, (void)how, (void)value, (void)got;
-    assert_int_equal(from, replica_native_of(replica.rank)); /* nobody's death ends it */
-    return KEEL_OK;
-}
-
-static const struct api_calls under = {
-    .put = put, .get = get, .segment_alloc_group = alloc, .address = address, .wait_until = wait_until};
+static const struct api_calls under = {.put = put, .get = get, .segment_alloc_group = alloc, .address = address};
 
 keel_status rma_add_named(struct client *c, keel_segment *s, int rank, size_t offset, int64_t add, uint64_t name)
 {
@@ -102,6 +94,20 @@ uint64_t rma_draw_name(struct client *c)
 void signal_tell(struct client *c, int rank)
 {
     (void)c, (void)rank;
+}
+
+keel_status signal_await(struct client *c, keel_segment *s, size_t word, keel_compare how, int64_t value,
+                         struct wait *as, int64_t *got)
+{
+    struct wait_said w = {.rank = -2};
+    (void)s, (void)word, (void)how, (void)value, (void)got;
+    as->whom(c, as->arg, &w);
+    assert_int_equal(w.whom, WAIT_FOR_WORD);
+    if (w.rank < 0)
+        snprintf(said + strlen(said), sizeof said - strlen(said), "any waited for; ");
+    else
+        note(w.rank, "waited for");
+    return KEEL_OK;
 }
 
 /* ---- the rest of the wrapper ---- */
@@ -252,6 +258,9 @@ static void test_acting_writes_and_reads_in_the_own_set_while_all_live(void **st
     assert_int_equal(replica_reads(SEGMENT, 2, 0, &got, sizeof got), KEEL_OK);
     expect_said("0.2 put 5; 0.2 add 1 as 1; 0.2 get; ");
     replica_forget_kept();
+    assert_int_equal(replica_waits(OWN, 0, KEEL_GE, 1, 2, NULL), KEEL_OK);
+    assert_int_equal(replica_waits(OWN, 0, KEEL_GE, 1, KEEL_ANY_RANK, NULL), KEEL_OK);
+    expect_said("0.2 waited for; any waited for; ");
 }
 
 /* A death of somebody else: nothing goes there any more, who is told of something is told of it, once, and it is read
@@ -270,6 +279,8 @@ static void test_acting_target_that_died_is_left_out_and_those_who_are_told_know
     expect_said("0.0 learns 7; 0.0 add 3 as 2; 0.0 add 4 as 3; ");
     assert_int_equal(replica_reads(SEGMENT, 2, 0, &got, sizeof got), KEEL_OK);
     expect_said("1.2 get; ");
+    assert_int_equal(replica_waits(OWN, 0, KEEL_GE, 1, 2, NULL), KEEL_OK);
+    expect_said("1.2 waited for; "); /* who acts for it */
 }
 
 /* The partner dies: what was put since the last meeting goes to its set first, then what has names, under these; also
@@ -299,7 +310,8 @@ static void test_acting_who_waited_goes_on_when_its_view_is_as_late(void **state
     p.room = block > 32776 ? 32776 : block / 16 * 16 + 8;
     memory[passing_bytes(&p) / 8 + 0] = 12; /* rank 0 says */
     assert_int_equal(atomic_load(&page->epoch), 9);
-    assert_int_equal(replica_waits(OWN, 0, KEEL_GE, 1, NULL), KEEL_OK);
+    assert_int_equal(replica_waits(OWN, 0, KEEL_GE, 1, 0, NULL), KEEL_OK);
+    expect_said("0.0 waited for; ");
     assert_int_equal(atomic_load(&page->epoch), 12);
     assert_int_equal(naps, 3);
     assert_int_equal(noted, naps);
