@@ -76,14 +76,16 @@ static void sleep_a_while(struct client *c)
     hall_awake(c);
 }
 
-/* Who wants to know that a wait lasts may wait for something itself. */
-static void tell_that_it_lasts(struct client *c)
+/* Who wants to know that a wait lasts may wait for something itself: then that is what this thread waits for. */
+static void tell_that_it_lasts(struct client *c, struct wait *wait)
 {
+    waits_over(c, wait);
     atomic_fetch_sub(&c->threads.lookers, 1);
     pthread_mutex_unlock(&c->lock);
     c->lasts();
     client_lock(c);
     atomic_fetch_add(&c->threads.lookers, 1);
+    waits_again(c, wait, c->env.now(c->env.user));
 }
 
 bool client_wait(struct client *c, bool (*done)(void *arg), void *arg, struct wait *wait)
@@ -123,7 +125,7 @@ bool client_wait(struct client *c, bool (*done)(void *arg), void *arg, struct wa
         /* one that keeps its note may be of many short ones */
         uint64_t since = wait->keeps && wait->since ? wait->since : spin.begun;
         if (c->lasts && c->progress.looked_at >= since + WAIT_SAID_NS) {
-            tell_that_it_lasts(c);
+            tell_that_it_lasts(c, wait);
             if (done(arg))
                 break;
         }

@@ -33,6 +33,12 @@ void waits_last(struct client *c, struct wait *w, uint64_t since, uint64_t now)
     say(c, w);
 }
 
+void waits_again(struct client *c, struct wait *w, uint64_t now)
+{
+    w->said_at = 0;
+    waits_last(c, w, now, now);
+}
+
 void waits_begin(struct client *c, struct wait *w, uint64_t now)
 {
     w->since = now;

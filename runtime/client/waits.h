@@ -29,6 +29,8 @@ void waits_last(struct client *c, struct wait *w, uint64_t since, uint64_t now);
  * too. */
 void waits_begin(struct client *c, struct wait *w, uint64_t now);
 void waits_over(struct client *c, struct wait *w);
+/* It was said to be over, and goes on. */
+void waits_again(struct client *c, struct wait *w, uint64_t now);
 
 /* ---- whom ---- */
 /* arg: an operation; a handle; a struct waits_fence; nothing: the oldest operation */

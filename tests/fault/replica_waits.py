@@ -9,7 +9,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 import keeltest
-from keeltest import KEELCTL, Job, wait_for
+from keeltest import KEELCTL, Job, state_of, wait_for
 
 PASSED = os.environ["KEEL_PASSED"]
 FAR = ["--silence", "600s", "--stopped", "never"]
@@ -86,6 +86,25 @@ def test_waits_of_replicas_are_for_who_stands_still():
     with passed(2) as job:
         begun(job, 2)
         stands_still(job, 3, 0, RANKS * 2 - 1)
+
+
+def test_who_takes_over_in_the_middle_of_a_wait_waits_for_that():
+    """Rank 1 of set 0 dies while all wait for rank 0, which is stopped; and node 1 falls silent, in which that of set 1
+    does again what was kept. What it waited for before waits for it."""
+    falls_silent = {"KEEL_FAULT": "recover.settled:1:stop:node=1"}
+    with passed(2, "--on-death", "partner", rounds=2 * ROUNDS, env=falls_silent) as job:
+        begun(job, 2)
+        agent = [e["pid"] for e in job.events("start") if e["node"] == 1][0]
+        os.kill(pid_of(job, 0, 0), signal.SIGSTOP)
+        wait_for(lambda: "for rank 0 of set 0 (node 0), which is stopped" in job.stderr(), "all to wait")
+        os.kill(pid_of(job, 1, 0), signal.SIGKILL)
+        wait_for(lambda: state_of(agent) == "T", "an agent to stand still")
+        waits = r"\n +rank 1 of set 1 .*\n +has waited \S+ s in keel_(put|rmw) for node 1, .*\n(?! +has)"
+        wait_for(lambda: re.search(waits, status(job)), "it to take over")
+        os.kill(pid_of(job, 0, 0), signal.SIGCONT)
+        time.sleep(6)  # a ring is told by then
+        os.kill(agent, signal.SIGCONT)
+        assert "each other" not in ends_right(job), job.stderr()
 
 
 if __name__ == "__main__":
