@@ -10,8 +10,8 @@ static bool read_whom(const char *text, enum waits_why *out)
     static const struct {
         const char *name;
         enum waits_why why;
-    } known[] = {{"node", WAITS_NODE},   {"view", WAITS_VIEW}, {"holder", WAITS_HOLDER},
-                 {"entry", WAITS_ENTRY}, {"word", WAITS_WORD}, {"taking", WAITS_TAKING}};
+    } known[] = {{"node", WAITS_NODE}, {"view", WAITS_VIEW},     {"holder", WAITS_HOLDER}, {"entry", WAITS_ENTRY},
+                 {"word", WAITS_WORD}, {"taking", WAITS_TAKING}, {"memory", WAITS_MEMORY}};
     for (size_t i = 0; text && i < sizeof known / sizeof known[0]; i++)
         if (strcmp(text, known[i].name) == 0) {
             *out = known[i].why;

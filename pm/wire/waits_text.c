@@ -126,6 +126,10 @@ static void add_why(const struct waits *w, struct line *l, struct why y)
     case WAITS_VIEW:
         add(l, "what the loss of a node has left to do: a view, or copies that are made equal");
         break;
+    case WAITS_MEMORY:
+        add(l, "memory, of which there is none for ");
+        add_rank(w, l, y.a);
+        break;
     case WAITS_HOLDER:
         if (y.own)
             add(l, "another thread of the same process");
@@ -201,6 +205,10 @@ void waits_tell_end(const struct waits *w, const struct waits_reason *r)
         break;
     case WAITS_VIEW:
         add(&l, "views and copies");
+        break;
+    case WAITS_MEMORY:
+        add(&l, "memory of ");
+        add_rank(w, &l, r->a);
         break;
     default:
         add_rank(w, &l, r->a);

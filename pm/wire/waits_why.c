@@ -140,6 +140,8 @@ static struct why why_of(const struct waits *w, const struct waits_entry *e)
             return node_why(w, here, e->for_node);
         if (e->whom == WAITS_VIEW)
             return view_why(w);
+        if (e->whom == WAITS_MEMORY)
+            return (struct why){.why = WAITS_MEMORY, .a = e->rank, .b = -1};
         if (e->for_rank >= 0 && waits_is_stopped(w, e->for_rank))
             return (struct why){.why = WAITS_STOPPED, .a = e->for_rank, .b = -1};
         if (node_hinders(w, there, &found))

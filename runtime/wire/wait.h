@@ -50,6 +50,7 @@ enum wait_whom {
     WAIT_FOR_TAKING, /* the rank has to take what was sent to it */
     WAIT_FOR_HOLDER, /* the rank has the lock, or the task; -1: some */
     WAIT_FOR_VIEW,   /* a view, or copies that are being made equal */
+    WAIT_FOR_MEMORY, /* the process has none for what it does */
     WAIT_WHOMS,
 };
 
@@ -108,7 +109,7 @@ static inline const char *wait_call_name(uint32_t call)
 
 static inline const char *wait_whom_name(uint32_t whom)
 {
-    static const char *const names[WAIT_WHOMS] = {"node", "entry", "word", "taking", "holder", "view"};
+    static const char *const names[WAIT_WHOMS] = {"node", "entry", "word", "taking", "holder", "view", "memory"};
     return names[whom < WAIT_WHOMS ? whom : WAIT_FOR_VIEW];
 }
 

@@ -17,11 +17,12 @@
 #include "runtime/client/op/rma.h"
 #include "runtime/client/op/signal.h"
 #include "runtime/client/replica/kept.h"
+#include "runtime/client/replica/nap.h"
 #include "runtime/client/replica/replica.h"
 
 #define BELOW us.below
 
-enum { WORD = sizeof(uint64_t), ROOM_BYTES = 1 << 20, BLOCK_MIN = 136, BLOCK_MAX = 32776, NAP_MS = 1 };
+enum { WORD = sizeof(uint64_t), ROOM_BYTES = 1 << 20, BLOCK_MIN = 136, BLOCK_MAX = 32776 };
 
 static struct {
     const struct api_calls *below;
@@ -38,22 +39,6 @@ static struct {
 bool replica_lives(int rank, int set)
 {
     return us.lives[rank] >> set & 1;
-}
-
-/* Before it looks again at what nothing wakes it for. A wait that lasts is said. */
-static void nap(struct wait *wait)
-{
-    struct client *c = replica.client;
-    uint64_t now = c->env.now(c->env.user);
-    waits_last(c, wait, now, now);
-    c->env.sleep(c->env.user, NAP_MS);
-}
-
-static void own_agent(const struct client *c, const void *arg, struct wait_said *out)
-{
-    (void)arg;
-    out->whom = WAIT_FOR_NODE;
-    out->node = c->node;
 }
 
 /* ---- who lives ---- */
@@ -97,9 +82,6 @@ void replica_look_for_deaths(void)
 /* For the view that says who has died. */
 static void await_view(struct wait *wait)
 {
-    wait->call = WAIT_REPLICAS;
-    wait->keeps = true;
-    (void)replica_after(KEEL_OK); /* the own set may be retired */
     nap(wait);
     replica_look_for_deaths();
 }
@@ -118,9 +100,10 @@ void replica_binds(void)
     static bool told;
     const struct control needs = {.type = CONTROL_NEEDS, .a = NEEDS_SETS};
     const struct client_env *env = &replica.client->env;
-    struct wait wait = {.whom = own_agent};
+    struct wait wait = {.whom = nap_for_own_agent};
     while (replica.partners && !is_bound()) {
         told = told || env->tell(env->user, &needs);
+        wait.whom = told ? NULL : nap_for_own_agent;
         await_view(&wait);
     }
     waits_over(replica.client, &wait);

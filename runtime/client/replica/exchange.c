@@ -2,12 +2,12 @@
  * passes it before the others have come there, so sets go in step. Who has died is left out: what it had said counts
  * only if it came. */
 #include <string.h>
-#include <time.h>
 
 #include "runtime/base/fault.h"
 #include "runtime/base/log.h"
 #include "runtime/client/api/calls.h"
 #include "runtime/client/client.h"
+#include "runtime/client/replica/nap.h"
 #include "runtime/client/replica/replica.h"
 #include "runtime/client/segment/segment.h"
 #include "runtime/wire/digest.h"
@@ -30,57 +30,6 @@ const char *replica_call_name(enum replica_call call)
     return of < REPLICA_CALLS ? calls_names[of] : "an unknown call";
 }
 
-/* ---- a set that has lost a member ---- */
-
-bool replica_is_broken(void)
-{
-    const struct page *page = replica.client->page;
-    uint64_t epoch = atomic_load_explicit(&page->epoch, memory_order_acquire);
-    if (page_set_is_over(page, replica.set, replica.client->incarnation))
-        return true; /* also where its rank has ended by itself, with another code than 0 */
-    if (replica.partners)
-        return false; /* it goes on without a member */
-    if (epoch == replica.epoch_seen)
-        return false;
-    for (int r = 0; r < replica.size; r++) {
-        const struct page_rank *k = page_rank(page, replica_native_of(r));
-        bool runs = (int32_t)(atomic_load_explicit(&k->where, memory_order_acquire) >> 32) >= 0;
-        if (!runs && !atomic_load_explicit(&k->done, memory_order_acquire))
-            return true;
-    }
-    replica.epoch_seen = epoch;
-    return false;
-}
-
-/* The agent ends this process, as soon as its node has the view; the program is not to see what a set without a member
- * looks like. */
-static void wait_for_the_end(void)
-{
-    enum { NAP_MS = 20, SAID_MS = 10000 };
-    const struct timespec nap = {.tv_nsec = NAP_MS * 1000000};
-    for (int ms = 0;; ms += NAP_MS) {
-        nanosleep(&nap, NULL);
-        if (ms == SAID_MS)
-            log_warn("set %d has lost a member and is retired: this process waits for its agent to end it",
-                     replica.set);
-    }
-}
-
-/* A partner sees no such thing: it was the library's call. */
-static bool is_of_a_death(keel_status status)
-{
-    return status == KEEL_ERR_RANK_DEAD || status == KEEL_ERR_DATA_LOST;
-}
-
-keel_status replica_after(keel_status status)
-{
-    if (replica.partners && is_of_a_death(status))
-        replica_binds();
-    if (status != KEEL_IN_PROGRESS && replica_is_broken()) /* also of what was complete without the dead */
-        wait_for_the_end();
-    return status;
-}
-
 /* ---- words between replicas ---- */
 
 static bool went(int set, keel_status met, keel_status *status)
@@ -99,27 +48,33 @@ static struct life of_set(int set)
 
 bool replica_send(int set, uint32_t tag, const void *data, size_t len, keel_status *status)
 {
+    struct wait wait = {.whom = NULL};
     keel_status met;
-    while ((met = mail_send_replica(replica.client, of_set(set), tag, data, len)) == KEEL_ERR_NOMEM)
-        replica.client->env.sleep(replica.client->env.user, 1);
+    do
+        met = mail_send_replica(replica.client, of_set(set), tag, data, len);
+    while (nap_for_memory(met, &wait));
     return went(set, met, status);
+}
+
+static keel_status hear(int set, uint32_t tag, uint32_t unless, void *data, size_t len)
+{
+    struct wait wait = {.whom = NULL};
+    keel_status met;
+    do
+        met = mail_receive_replica(replica.client, of_set(set), tag, unless, data, len, NULL);
+    while (nap_for_memory(met, &wait));
+    return met;
 }
 
 bool replica_hear(int set, uint32_t tag, void *data, size_t len, keel_status *status)
 {
-    keel_status met;
-    while ((met = mail_receive_replica(replica.client, of_set(set), tag, tag, data, len, NULL)) == KEEL_ERR_NOMEM)
-        replica.client->env.sleep(replica.client->env.user, 1);
-    return went(set, met, status);
+    return went(set, hear(set, tag, tag, data, len), status);
 }
 
 /* Whatever it sends before its next exchange. */
 static bool hear_before_sum(int set, uint32_t tag, void *data, size_t len, keel_status *status)
 {
-    keel_status met;
-    while ((met = mail_receive_replica(replica.client, of_set(set), tag, REPLICA_SUM, data, len, NULL)) ==
-           KEEL_ERR_NOMEM)
-        replica.client->env.sleep(replica.client->env.user, 1);
+    keel_status met = hear(set, tag, REPLICA_SUM, data, len);
     return met != KEEL_IN_PROGRESS && went(set, met, status);
 }
 
@@ -320,8 +275,7 @@ static keel_status meet_now(enum replica_call call, struct replica_last *last)
     bool equal = true;
     if (replica.check == CHECK_NONE)
         return KEEL_OK;
-    if (replica_is_broken())
-        wait_for_the_end();
+    (void)replica_after(KEEL_OK); /* the own set may be retired */
     keel_status status = meet_once(call, last, &equal);
     while (status == KEEL_OK && !equal && replica.partners && replica.on_mismatch == MISMATCH_STOP)
         status = meet_once(call, last, &equal);

@@ -6,6 +6,7 @@
 #include "runtime/base/log.h"
 #include "runtime/client/client.h"
 #include "runtime/client/keep/keep.h"
+#include "runtime/client/replica/nap.h"
 #include "runtime/client/replica/replica.h"
 #include "runtime/client/replica/takeover.h"
 
@@ -37,10 +38,11 @@ static void say_that_it_waits(int set)
 
 static bool hear(struct life host, enum replica_tag tag, void *data, size_t len)
 {
-    struct client *c = replica.client;
+    struct wait wait = {.whom = NULL};
     keel_status status;
-    while ((status = mail_receive_replica(c, host, tag, tag, data, len, NULL)) == KEEL_ERR_NOMEM)
-        c->env.sleep(c->env.user, 1);
+    do
+        status = mail_receive_replica(replica.client, host, tag, tag, data, len, NULL);
+    while (nap_for_memory(status, &wait));
     return status == KEEL_OK;
 }
 
@@ -119,21 +121,23 @@ static void read_from(int set)
     }
 }
 
+/* For a host that has been told that this process waits: it says so at its next commit. */
 static void await_version(void)
 {
-    struct takeover_wait wait = {.native = replica.client->rank};
+    int native = replica.client->rank;
+    struct wait wait = {.whom = nap_for_process, .arg = &native};
     while (!us.rules.has) {
         for (int s = 0; s < replica.sets && us.rules.from < 0; s++)
             if (s != replica.set) {
                 say_that_it_waits(s);
                 hear_host(s);
-                wait.native = us.said[s] ? takeover_life_now(s).rank : wait.native;
+                native = us.said[s] ? takeover_life_now(s).rank : native;
             }
         read_from(us.rules.from);
         if (!us.rules.has)
-            takeover_nap(&wait);
+            nap(&wait);
     }
-    takeover_over(&wait);
+    waits_over(replica.client, &wait);
 }
 
 /* ---- joining ---- */
@@ -154,11 +158,11 @@ static keel_status agree(void)
 
 static void await_view(void)
 {
-    struct takeover_wait wait = {.native = replica.client->rank};
+    struct wait wait = {.whom = NULL};
     struct renew_set own;
     while (own = takeover_set(replica.set), renew_fate(&own, replica.guest) != RENEW_JOINS)
-        takeover_nap(&wait); /* for good, where the attempt is over */
-    takeover_over(&wait);
+        nap(&wait); /* for good, where the attempt is over */
+    waits_over(replica.client, &wait);
 }
 
 /* It is where its hosts are; whom they have lost is lost here. The answer what became of the set counts, too. */

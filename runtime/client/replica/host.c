@@ -5,6 +5,7 @@
 #include "runtime/base/fault.h"
 #include "runtime/base/log.h"
 #include "runtime/client/client.h"
+#include "runtime/client/replica/nap.h"
 #include "runtime/client/replica/replica.h"
 #include "runtime/client/replica/takeover.h"
 #include "runtime/client/segment/segment.h"
@@ -143,10 +144,11 @@ void replica_ask_who_waits(struct renew_waits *out)
 
 static bool send(struct life guest, enum replica_tag tag, const void *data, size_t len)
 {
-    struct client *c = replica.client;
+    struct wait wait = {.whom = NULL};
     keel_status status;
-    while ((status = mail_send_replica(c, guest, tag, data, len)) == KEEL_ERR_NOMEM)
-        c->env.sleep(c->env.user, 1);
+    do
+        status = mail_send_replica(replica.client, guest, tag, data, len);
+    while (nap_for_memory(status, &wait));
     return status == KEEL_OK;
 }
 
@@ -179,7 +181,7 @@ static enum renew_fate stands_still(int set, uint32_t attempt, uint64_t version)
 {
     struct renew_set sets[REPLICAS_MAX];
     struct life guest = takeover_life(set, attempt);
-    struct takeover_wait wait = {.native = guest.rank};
+    struct wait wait = {.whom = nap_for_process, .arg = &guest.rank};
     enum renew_fate fate;
     bool told = false;
     for (;;) {
@@ -192,9 +194,9 @@ static enum renew_fate stands_still(int set, uint32_t attempt, uint64_t version)
             tell(guest, version);
             told = true;
         }
-        takeover_nap(&wait);
+        nap(&wait);
     }
-    takeover_over(&wait);
+    waits_over(replica.client, &wait);
     return fate;
 }
 

@@ -6,11 +6,8 @@
 
 #include "runtime/client/client.h"
 #include "runtime/client/keep/keep.h"
-#include "runtime/client/progress.h"
+#include "runtime/client/replica/nap.h"
 #include "runtime/client/replica/replica.h"
-#include "runtime/client/threads.h"
-
-enum { NAP_MS = 1 };
 
 /* ---- the view ---- */
 
@@ -56,36 +53,6 @@ struct keel_segment *takeover_segment(uint64_t i)
     return i == 0 ? keep_segment_of(replica.client) : NULL;
 }
 
-/* ---- waits ---- */
-
-static void for_process(const struct client *c, const void *arg, struct wait_said *out)
-{
-    (void)c;
-    out->whom = WAIT_FOR_ENTRY;
-    out->rank = *(const int *)arg;
-}
-
-void takeover_nap(struct takeover_wait *w)
-{
-    struct client *c = replica.client;
-    uint64_t now = c->env.now(c->env.user);
-    w->wait.call = WAIT_REPLICAS;
-    w->wait.whom = for_process;
-    w->wait.arg = &w->native;
-    w->wait.keeps = true;
-    (void)replica_after(KEEL_OK); /* the own set may be retired */
-    client_lock(c);
-    client_progress(c);
-    waits_last(c, &w->wait, now, now);
-    pthread_mutex_unlock(&c->lock);
-    c->env.sleep(c->env.user, NAP_MS);
-}
-
-void takeover_over(struct takeover_wait *w)
-{
-    waits_over(replica.client, &w->wait);
-}
-
 /* ---- the agent ---- */
 
 /* Of C and of Fortran: what lies in a buffer of the process is not with its agent. */
@@ -111,8 +78,8 @@ void takeover_needs(uint32_t type, int64_t a, int64_t b)
 {
     struct client *c = replica.client;
     const struct control r = {.type = type, .a = a, .b = b};
-    struct takeover_wait wait = {.native = c->rank};
+    struct wait wait = {.whom = nap_for_own_agent};
     while (!c->env.tell(c->env.user, &r) && c->fatal == KEEL_OK)
-        takeover_nap(&wait);
-    takeover_over(&wait);
+        nap(&wait);
+    waits_over(c, &wait);
 }

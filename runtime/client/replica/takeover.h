@@ -8,7 +8,6 @@
 #include "runtime/base/world_hooks.h"
 #include "runtime/client/replica/check.h"
 #include "runtime/client/replica/renew.h"
-#include "runtime/client/waits.h"
 #include "runtime/wire/limits.h"
 
 /* REPLICA_WAITS: of a guest. */
@@ -34,14 +33,6 @@ struct life takeover_life(int set, uint32_t incarnation);
 struct life takeover_life_now(int set);
 /* Those of this process, which stand where takeover_told's parts do; NULL behind the last: from 0. */
 struct keel_segment *takeover_segment(uint64_t i);
-/* Before it looks again at what nothing wakes it for; messages come meanwhile. A wait that lasts is said: for the
- * process of the native rank. */
-struct takeover_wait {
-    struct wait wait;
-    int native;
-};
-void takeover_nap(struct takeover_wait *w);
-void takeover_over(struct takeover_wait *w);
 /* All that the program has written is with the agent. begins: what it writes from here on begins at these places. */
 void takeover_output(uint64_t at[2], int begins);
 /* Until the agent has taken it. */

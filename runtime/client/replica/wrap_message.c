@@ -1,6 +1,7 @@
 /* Messages: whose comes first, where any will do, is the moment's. The leading replica takes it, the others hear which
  * it was. */
 #include "runtime/client/client.h"
+#include "runtime/client/replica/nap.h"
 #include "runtime/client/replica/replica.h"
 
 #define BELOW replica.below
@@ -48,12 +49,22 @@ keel_status replica_message_receive(int rank, uint32_t tag, void *data, size_t m
     return replica_came(status, CALL_message_receive, rank_of(who), tag, data, bytes < max ? bytes : max);
 }
 
+static void sender(const struct client *c, const void *native, struct wait_said *out)
+{
+    (void)c;
+    out->whom = WAIT_FOR_WORD;
+    out->rank = *(const int *)native;
+}
+
 /* The message that the leading one has seen comes here, too. */
 static keel_status await(int rank, uint32_t tag, size_t *len)
 {
+    int native = replica_native_of(rank);
+    struct wait wait = {.call = WAIT_RECEIVE, .whom = sender, .arg = &native};
     keel_status status;
-    while ((status = BELOW->message_test(replica_native_of(rank), tag, len, NULL)) == KEEL_IN_PROGRESS)
-        replica.client->env.sleep(replica.client->env.user, 1);
+    while ((status = BELOW->message_test(native, tag, len, NULL)) == KEEL_IN_PROGRESS)
+        nap(&wait);
+    waits_over(replica.client, &wait);
     return replica_after(status);
 }
 

@@ -239,6 +239,23 @@ static void test_waits_for_a_view_name_the_node_that_it_needs(void **state)
     waits_fini(&w);
 }
 
+/* Who waits for a process that has no memory waits for that, too. */
+static void test_waits_for_memory_name_the_process_that_has_none(void **state)
+{
+    struct waits w = begun();
+    (void)state;
+    report(&w, 0, 101 * S, BARRIER(0, 2, 177), "");
+    report(&w, 1, 101 * S, WAIT(2, "keel_barrier", "memory", -1, -1, 177), "");
+    waits_tick(&w, waits_tick(&w, 101 * S));
+    expect("ranks 0 and 2 have waited 5 s in keel_barrier for memory, of which there is none for rank 2 (node 1)\n");
+    report(&w, 0, 106 * S, "", "");
+    report(&w, 1, 106 * S, "", "");
+    waits_tick(&w, 106 * S);
+    waits_tick(&w, 108 * S);
+    expect("the wait for memory of rank 2 (node 1) is over after 6 s\n");
+    waits_fini(&w);
+}
+
 static void test_waits_of_threads_for_their_own_process_name_what_it_waits_for(void **state)
 {
     struct waits w = begun();
@@ -387,6 +404,7 @@ int main(void)
         cmocka_unit_test(test_waits_over_a_broken_link_name_it_if_both_ends_wait),
         cmocka_unit_test(test_waits_in_a_ring_are_told_and_in_one_collective_are_none),
         cmocka_unit_test(test_waits_for_an_agent_name_whom_that_one_waits_for),
+        cmocka_unit_test(test_waits_for_memory_name_the_process_that_has_none),
         cmocka_unit_test(test_waits_for_a_view_name_who_does_not_answer_it),
         cmocka_unit_test(test_waits_bad_reports_are_left_out),
     };
