@@ -181,6 +181,10 @@ void execute_counted(struct agent *a, const struct request_target *t)
     struct msg_identity id;
     if (ordering_is_over(a, t->w))
         return;
+    if (a->partners && ordering_refuses(a, t->w, t->copyset)) {
+        answer(t, KEEL_ERR_DATA_LOST);
+        return;
+    }
     msg_identity_decode(t->w, &id);
     enum dedup_verdict verdict = look(a, t, &id, &value);
     if (verdict == DEDUP_ECHO && a->partners)

@@ -178,6 +178,13 @@ bool ordering_is_over(const struct agent *a, const struct wire *w)
     return set >= 0 && !view_set_is_whole(&a->view, set) && !view_set_is_coming(&a->view, set);
 }
 
+bool ordering_refuses(const struct agent *a, const struct wire *w, int copyset)
+{
+    const struct ordering *o = &a->ordering;
+    return a->partners && o->map && copyset_slot(copyset) == o->slot && is_ordered(a, w) &&
+           !view_set_is_whole(&a->view, o->set);
+}
+
 bool ordering_has_turn(const struct agent *a, const struct wire *w, int copyset)
 {
     const struct ordering *o = &a->ordering;

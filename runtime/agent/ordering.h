@@ -55,6 +55,9 @@ void ordering_fini(struct ordering *o);
 /* Is the request of a set that is retired? Its order is known to nobody any more, whichever node has the part now, and
  * its processes are being ended: it is not executed, and none is told what others do not know. */
 bool ordering_is_over(const struct agent *a, const struct wire *w);
+/* Likewise of a set that lives, to a part of one that is retired: who does somebody's part there does it no more. It is
+ * told so. */
+bool ordering_refuses(const struct agent *a, const struct wire *w, int copyset);
 /* Has the request its turn in an order? It is for a part that this node is the primary of. */
 bool ordering_has_turn(const struct agent *a, const struct wire *w, int copyset);
 /* Does a rank of the node that has sent it do the next of its kind by itself? No other set needs to know of them, and

@@ -227,7 +227,7 @@ void ordering_view_committed(struct agent *a)
         if (!p->in || view_set_is_coming(&a->view, o->set))
             continue;
         p->in = holder(a, o->set, class) == a->self;
-        ordering_give_back(a, p, !p->in && is_whole);
+        ordering_give_back(a, p, !p->in && (is_whole || a->partners)); /* whose set is retired is told so then */
         if (p->in && any_joins)
             join(a, p);
         else if (p->in)
