@@ -8,6 +8,7 @@
 #include <keel/keel.h>
 
 #include "runtime/client/op/plan.h"
+#include "runtime/wire/limits.h"
 
 struct client;
 struct op;
@@ -44,10 +45,27 @@ keel_status rma_rmw(struct client *c, keel_segment *s, int rank, size_t offset, 
 keel_status rma_fetch_add(struct client *c, keel_segment *s, int rank, size_t offset, int64_t add, int64_t *old);
 /* The same where nobody is told what was there: sets of replicas need no order for it. */
 keel_status rma_add(struct client *c, keel_segment *s, int rank, size_t offset, int64_t add);
-/* The same under a name of rma_draw_name, by the agent: to the part of each set in which it is to count. One at a time,
- * and in the order of the names, as agents take a lower one for done. */
+/* What counts once, under a name that its caller has drawn: by the agent, to the part of each set in which it is to
+ * count. One at a time, and in the order of the names, as agents take a lower one for done. */
+struct rma_named {
+    uint64_t name;
+    enum op_kind kind; /* OP_ACC, or OP_RMW: */
+    bool unordered;    /* an addition of which nobody is told what it found */
+    uint32_t what;     /* keel_rmw_op; of an accumulate the keel_type of its elements */
+    uint8_t word;      /* bytes of an atomic */
+    int64_t a, b;      /* its operands, as in arith_rmw; of an accumulate its scale */
+    const void *src;   /* of an accumulate: len bytes, of one message */
+    size_t len;
+};
+enum { RMA_NAMED_MAX = WIRE_BODY_MAX }; /* bytes of an accumulate that are one message, however far it is */
 uint64_t rma_draw_name(struct client *c);
-keel_status rma_add_named(struct client *c, keel_segment *s, int rank, size_t offset, int64_t add, uint64_t name);
+/* found: what an atomic returns, or NULL. */
+keel_status rma_run_named(struct client *c, keel_segment *s, int rank, size_t offset, const struct rma_named *how,
+                          int64_t *found);
+/* What keel_rmw has been given, without its name. False: it is refused, if its word is anywhere. */
+bool rma_name_rmw(keel_type type, keel_rmw_op op, const void *operand, const void *expected, struct rma_named *out);
+/* What that found, as the caller of keel_rmw wants it; old may be NULL. */
+void rma_store_found(const struct rma_named *how, int64_t found, void *old);
 keel_status rma_compare_swap(struct client *c, keel_segment *s, int rank, size_t offset, int64_t expected,
                              int64_t desired, int64_t *old);
 #endif

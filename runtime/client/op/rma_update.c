@@ -131,18 +131,32 @@ static void word_store(void *to, int64_t value, size_t bytes)
     memcpy(to, bytes == 4 ? (const void *)&narrow : (const void *)&value, bytes);
 }
 
+/* Of the word; 0: there is no such atomic. */
+static size_t rmw_bytes(keel_type type, keel_rmw_op op, const void *operand, const void *expected)
+{
+    bool is = type >= KEEL_INT32 && type <= KEEL_UINT64 && (unsigned)op < ARITH_RMW_OPS && operand;
+    return is && (op != KEEL_RMW_COMPARE_SWAP || expected) ? arith_size(type) : 0;
+}
+
+static void rmw_operands(keel_rmw_op op, size_t bytes, const void *operand, const void *expected, int64_t *a,
+                         int64_t *b)
+{
+    bool compares = op == KEEL_RMW_COMPARE_SWAP;
+    *a = word_load(compares ? expected : operand, bytes);
+    *b = compares ? word_load(operand, bytes) : 0;
+}
+
 static keel_status rmw(struct client *c, bool unordered, keel_segment *s, int rank, size_t offset, keel_type type,
                        keel_rmw_op op, const void *operand, const void *expected, void *old)
 {
-    size_t bytes = type >= KEEL_INT32 && type <= KEEL_UINT64 ? arith_size(type) : 0;
-    bool compares = op == KEEL_RMW_COMPARE_SWAP;
-    if (!bytes || (unsigned)op >= ARITH_RMW_OPS || !operand || (compares && !expected) ||
-        near_bad_range(c, s, rank, offset, bytes) || offset % bytes)
+    size_t bytes = rmw_bytes(type, op, operand, expected);
+    if (!bytes || near_bad_range(c, s, rank, offset, bytes) || offset % bytes)
         return rma_bad_call(c);
     const struct near *n = &s->near[rank];
     if (near_valid(n, unordered ? &n->signal_tag
                                 : &n->add_tag)) { /* unreplicated, on this node: it dies with the node, once or never */
-        int64_t a = word_load(compares ? expected : operand, bytes), b = compares ? word_load(operand, bytes) : 0;
+        int64_t a, b;
+        rmw_operands(op, bytes, operand, expected, &a, &b);
         int64_t before = arith_rmw((enum arith_rmw)op, bytes, near_base(n) + offset, a, b);
         near_counts(c, COUNTER_atomics_here, 1, 0);
         if (old)
@@ -154,8 +168,7 @@ static keel_status rmw(struct client *c, bool unordered, keel_segment *s, int ra
     run.what = (uint32_t)op;
     run.unordered = unordered;
     run.word = (uint8_t)bytes;
-    run.a = word_load(compares ? expected : operand, bytes);
-    run.b = compares ? word_load(operand, bytes) : 0;
+    rmw_operands(op, bytes, operand, expected, &run.a, &run.b);
     keel_status status = op_run(&run);
     if (old)
         word_store(old, run.result, bytes);
@@ -182,19 +195,43 @@ uint64_t rma_draw_name(struct client *c)
     return name;
 }
 
-keel_status rma_add_named(struct client *c, keel_segment *s, int rank, size_t offset, int64_t add, uint64_t name)
+keel_status rma_run_named(struct client *c, keel_segment *s, int rank, size_t offset, const struct rma_named *how,
+                          int64_t *found)
 {
-    if (near_bad_range(c, s, rank, offset, sizeof add) || offset % sizeof add)
+    bool adds = how->kind == OP_ACC;
+    size_t len = adds ? how->len : how->word, unit = adds ? arith_align(how->what) : how->word;
+    if (near_bad_range(c, s, rank, offset, len) || offset % unit || len > RMA_NAMED_MAX)
         return rma_bad_call(c);
     struct op run;
-    op_init(c, &run, OP_RMW, s, rank, offset, sizeof add);
-    run.what = KEEL_RMW_ADD;
-    run.unordered = true;
-    run.word = sizeof add;
-    run.a = add;
+    op_init(c, &run, how->kind, s, rank, offset, len);
+    run.what = how->what;
+    run.unordered = how->unordered;
+    run.word = how->word;
+    run.src = how->src;
+    run.a = how->a;
+    run.b = how->b;
     run.named = true;
-    run.name = (struct lane_op){.lane = 0, .number = name};
-    return op_run(&run);
+    run.name = (struct lane_op){.lane = 0, .number = how->name};
+    keel_status status = op_run(&run);
+    if (found)
+        *found = run.result;
+    return status;
+}
+
+bool rma_name_rmw(keel_type type, keel_rmw_op op, const void *operand, const void *expected, struct rma_named *out)
+{
+    size_t bytes = rmw_bytes(type, op, operand, expected);
+    if (!bytes)
+        return false;
+    *out = (struct rma_named){.kind = OP_RMW, .what = (uint32_t)op, .word = (uint8_t)bytes};
+    rmw_operands(op, bytes, operand, expected, &out->a, &out->b);
+    return true;
+}
+
+void rma_store_found(const struct rma_named *how, int64_t found, void *old)
+{
+    if (old)
+        word_store(old, found, how->word);
 }
 
 keel_status rma_fetch_add(struct client *c, keel_segment *s, int rank, size_t offset, int64_t add, int64_t *old)

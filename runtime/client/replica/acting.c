@@ -1,5 +1,5 @@
 /* Who acts for more sets than its own writes there, too, and does there again what is kept when it begins to
- * (partner.h, kept.h). Writes are complete in each set when these calls return.
+ * (partner.h, kept.h). Writes are complete in each set when these calls return. acting_once.c does what counts once.
  *
  * Whoever is told of something must know of all deaths that who tells it knows of: it would read what lies in the part
  * of a dead rank, where nobody writes any more. So before a process signals it puts the epoch by which it knows of the
@@ -14,11 +14,8 @@
 #include "collectives/schedule.h"
 #include "runtime/base/fault.h"
 #include "runtime/client/client.h"
-#include "runtime/client/op/rma.h"
-#include "runtime/client/op/signal.h"
-#include "runtime/client/replica/kept.h"
+#include "runtime/client/replica/acting_int.h"
 #include "runtime/client/replica/nap.h"
-#include "runtime/client/replica/replica.h"
 
 #define BELOW us.below
 
@@ -79,8 +76,7 @@ void replica_look_for_deaths(void)
             replica_partner_died(s);
 }
 
-/* For the view that says who has died. */
-static void await_view(struct wait *wait)
+void acting_await_view(struct wait *wait)
 {
     nap(wait);
     replica_look_for_deaths();
@@ -104,10 +100,22 @@ void replica_binds(void)
     while (replica.partners && !is_bound()) {
         told = told || env->tell(env->user, &needs);
         wait.whom = told ? NULL : nap_for_own_agent;
-        await_view(&wait);
+        acting_await_view(&wait);
     }
     waits_over(replica.client, &wait);
     (void)replica_after(KEEL_OK); /* the own set may be retired by it */
+}
+
+static bool is_over(int set)
+{
+    return page_set_is_over(replica.client->page, set, replica.client->incarnation);
+}
+
+/* What has an order has its place in it wherever agents have one, also where nobody is left to look at that part: who
+ * lives in that set waits for what is before its own (docs/adr/0197). */
+bool acting_goes(const struct kept_write *w, int set)
+{
+    return acting_is_ordered(w) ? !is_over(set) : replica_lives(w->rank, set);
 }
 
 /* A write or read came to nothing there: has the rank died? It is so when the view is here that says it. */
@@ -115,23 +123,27 @@ static keel_status settled(keel_status status, int rank, int set)
 {
     struct wait wait = {0};
     while ((status == KEEL_ERR_DATA_LOST || status == KEEL_ERR_RANK_DEAD) && replica_lives(rank, set))
-        await_view(&wait);
+        acting_await_view(&wait);
     waits_over(replica.client, &wait);
     return replica_lives(rank, set) ? status : KEEL_OK;
 }
 
+keel_status acting_settled(keel_status status, const struct kept_write *w, int set)
+{
+    return settled(status, w->rank, set);
+}
+
 /* ---- to one set ---- */
 
-/* NULL: the rank does not live there any more. */
-static keel_segment *segment_in(uint64_t number, int rank, int set)
+keel_segment *acting_segment(const struct kept_write *w, int set)
 {
     struct wait wait = {0};
     keel_segment *s;
     if (set == replica.set)
-        return number ? replica_segment(number) : us.room;
-    while (!(s = replica_elsewhere(number, set, rank)) && replica_lives(rank, set)) {
+        return w->segment ? replica_segment(w->segment) : us.room;
+    while (!(s = replica_elsewhere(w->segment, set, w->rank)) && acting_goes(w, set)) {
         replica_binds(); /* the set cannot go on without a member */
-        await_view(&wait);
+        acting_await_view(&wait);
     }
     waits_over(replica.client, &wait);
     return s;
@@ -139,7 +151,7 @@ static keel_segment *segment_in(uint64_t number, int rank, int set)
 
 static keel_status put_in(int set, const struct kept_write *w)
 {
-    keel_segment *s = segment_in(w->segment, w->rank, set);
+    keel_segment *s = acting_segment(w, set);
     int native = replica_native(&replica.client->replicas, w->rank, set);
     return s ? settled(BELOW->put(s, native, w->place, w->bytes, w->len), w->rank, set) : KEEL_OK;
 }
@@ -149,8 +161,7 @@ static size_t told_at(int rank)
     return passing_bytes(&us.passing) + (size_t)rank * WORD;
 }
 
-/* What this process knows of deaths, before it signals there. */
-static keel_status tell_deaths(int set, int rank)
+keel_status acting_tell_deaths(int set, int rank)
 {
     uint64_t *told = &us.told[set * replica.size + rank], deaths = us.deaths;
     const struct kept_write w = {.rank = rank, .place = told_at(replica.rank), .bytes = &deaths, .len = WORD};
@@ -162,56 +173,45 @@ static keel_status tell_deaths(int set, int rank)
     return status;
 }
 
-static keel_status signal_in(int set, const struct kept_write *w)
-{
-    keel_segment *s = segment_in(w->segment, w->rank, set);
-    int native = replica_native(&replica.client->replicas, w->rank, set);
-    keel_status status = s ? tell_deaths(set, w->rank) : KEEL_OK;
-    if (status != KEEL_OK || !replica_lives(w->rank, set))
-        return status;
-    status = rma_add_named(replica.client, s, native, w->place, w->add, w->number);
-    if (status == KEEL_OK)
-        signal_tell(replica.client, native);
-    return settled(status, w->rank, set);
-}
-
-static keel_status write_in(unsigned sets, const struct kept_write *w)
+static keel_status write_in(unsigned sets, const struct kept_write *w, struct acting_found *found)
 {
     keel_status status = KEEL_OK;
     for (int s = 0; s < replica.sets && status == KEEL_OK; s++)
-        if (sets >> s & 1 && replica_lives(w->rank, s))
-            status = w->pass == KEPT_PUTS ? put_in(s, w) : signal_in(s, w);
+        if (sets >> s & 1 && acting_goes(w, s))
+            status = w->pass == KEPT_PUTS ? put_in(s, w) : acting_once_in(s, w, found);
     return status;
 }
 
 /* ---- what the rank does ---- */
 
-static keel_status writes(const struct kept_write *w)
+keel_status acting_writes(const struct kept_write *w, struct acting_found *found)
 {
     replica_look_for_deaths();
     if (!kept_add(&us.kept, w))
         return KEEL_ERR_NOMEM;
     FAULT_POINT("replica.kept");
-    return write_in(replica_acts(), w); /* who dies from here on is done again for */
+    return write_in(replica_acts(), w, found); /* who dies from here on is done again for */
 }
 
 keel_status replica_puts(uint64_t segment, int rank, size_t offset, const void *src, size_t len)
 {
-    return writes(&(struct kept_write){KEPT_PUTS, rank, segment, offset, 0, 0, len, src});
+    const struct kept_write w = {
+        .pass = KEPT_PUTS, .rank = rank, .segment = segment, .place = offset, .len = len, .bytes = src};
+    return acting_writes(&w, NULL);
 }
 
-keel_status replica_signals(uint64_t segment, int rank, size_t word, int64_t add)
+int acting_reads(int rank)
 {
-    uint64_t name = rma_draw_name(replica.client);
-    return writes(&(struct kept_write){KEPT_NAMED, rank, segment, word, name, add, 0, NULL});
+    replica_look_for_deaths();
+    return partner_reads(us.lives[rank], replica.set);
 }
 
 keel_status replica_reads(uint64_t segment, int rank, size_t offset, void *dst, size_t len)
 {
     for (;;) {
-        replica_look_for_deaths();
-        int set = partner_reads(us.lives[rank], replica.set);
-        keel_segment *s = set < 0 ? NULL : segment_in(segment, rank, set);
+        int set = acting_reads(rank);
+        const struct kept_write from = {.rank = rank, .segment = segment};
+        keel_segment *s = set < 0 ? NULL : acting_segment(&from, set);
         if (set < 0)
             return replica_after(KEEL_ERR_RANK_DEAD); /* the job ends with its last one */
         if (!s)
@@ -232,7 +232,7 @@ void replica_take_over(unsigned sets)
         const struct kept_block *at = NULL;
         const struct kept_write *w;
         while ((w = kept_next(&us.kept, (enum kept_pass)pass, &at)))
-            if (write_in(sets, w) != KEEL_OK)
+            if (write_in(sets, w, NULL) != KEEL_OK)
                 replica_stop("what the rank has written cannot be done again for the dead");
         FAULT_POINT("replica.took_over");
     }
@@ -254,7 +254,7 @@ static void learn_deaths(void)
         uint64_t epoch = __atomic_load_n(word, __ATOMIC_ACQUIRE);
         replica_look_for_deaths();
         while (us.looked < epoch)
-            await_view(&wait);
+            acting_await_view(&wait);
     }
     waits_over(replica.client, &wait);
 }

@@ -7,7 +7,7 @@
 #include "runtime/client/api/public_coll.h"
 #include "runtime/client/client.h"
 #include "runtime/client/op/rma.h"
-#include "runtime/client/replica/replica.h"
+#include "runtime/client/replica/acting_int.h"
 #include "runtime/client/segment/segment.h"
 #include "runtime/wire/shape.h"
 
@@ -30,8 +30,8 @@ static const struct api_calls *below;
 #undef VALUE_CALL
 #undef VOID_CALL
 
-/* Mutexes, and what is kept: nobody has described it to other sets. */
-static void binds_segment(const keel_segment *segment)
+/* What is kept: nobody has described it to other sets. */
+void acting_binds_segment(const keel_segment *segment)
 {
     if (segment && !segment->number)
         replica_binds();
@@ -57,15 +57,15 @@ static keel_status act_segment_free(keel_segment *segment)
     return status == KEEL_OK ? below->segment_free(segment) : status;
 }
 
-static int rank_of(int native)
+int acting_rank_of(int native)
 {
     bool is = native >= 0 && native < replica_map_natives(&replica.client->replicas);
     return is ? replica_of(&replica.client->replicas, native).rank : -1;
 }
 
-static bool may(const keel_segment *segment, int native, size_t offset, const void *bytes, size_t len)
+bool acting_may(const keel_segment *segment, int native, size_t offset, const void *bytes, size_t len)
 {
-    int rank = rank_of(native);
+    int rank = acting_rank_of(native);
     return segment && segment->number && bytes && len && rank >= 0 && replica_may_read(segment, rank, offset, len);
 }
 
@@ -73,15 +73,15 @@ static bool may(const keel_segment *segment, int native, size_t offset, const vo
 
 static keel_status act_put(keel_segment *segment, int native, size_t offset, const void *src, size_t len)
 {
-    binds_segment(segment);
-    return may(segment, native, offset, src, len) ? replica_puts(segment->number, rank_of(native), offset, src, len)
+    acting_binds_segment(segment);
+    return acting_may(segment, native, offset, src, len) ? replica_puts(segment->number, acting_rank_of(native), offset, src, len)
                                                   : below->put(segment, native, offset, src, len);
 }
 
 static keel_status act_get(keel_segment *segment, int native, size_t offset, void *dst, size_t len)
 {
-    binds_segment(segment);
-    return may(segment, native, offset, dst, len) ? replica_reads(segment->number, rank_of(native), offset, dst, len)
+    acting_binds_segment(segment);
+    return acting_may(segment, native, offset, dst, len) ? replica_reads(segment->number, acting_rank_of(native), offset, dst, len)
                                                   : below->get(segment, native, offset, dst, len);
 }
 
@@ -89,7 +89,7 @@ static keel_status act_get(keel_segment *segment, int native, size_t offset, voi
 static bool by_pieces(keel_segment *segment, int native, const keel_piece *pieces, size_t n, bool puts,
                       keel_status *status)
 {
-    if (rank_of(native) < 0 || !replica_may_read_pieces(segment, rank_of(native), pieces, n))
+    if (acting_rank_of(native) < 0 || !replica_may_read_pieces(segment, acting_rank_of(native), pieces, n))
         return false;
     *status = KEEL_OK;
     for (size_t i = 0; i < n && *status == KEEL_OK; i++)
@@ -101,7 +101,7 @@ static bool by_pieces(keel_segment *segment, int native, const keel_piece *piece
 static keel_status act_put_vector(keel_segment *segment, int native, const keel_piece *pieces, size_t n)
 {
     keel_status status;
-    binds_segment(segment);
+    acting_binds_segment(segment);
     return by_pieces(segment, native, pieces, n, true, &status) ? status
                                                                 : below->put_vector(segment, native, pieces, n);
 }
@@ -109,7 +109,7 @@ static keel_status act_put_vector(keel_segment *segment, int native, const keel_
 static keel_status act_get_vector(keel_segment *segment, int native, const keel_piece *pieces, size_t n)
 {
     keel_status status;
-    binds_segment(segment);
+    acting_binds_segment(segment);
     return by_pieces(segment, native, pieces, n, false, &status) ? status
                                                                  : below->get_vector(segment, native, pieces, n);
 }
@@ -121,7 +121,7 @@ static bool by_runs(keel_segment *segment, int native, size_t offset, const uint
     struct shape shape;
     struct shape_walk walk;
     uint64_t place[SHAPE_SIDES];
-    if (rank_of(native) < 0 || !replica_may_read_shape(segment, rank_of(native), offset, dst ? dst : src, how, &shape))
+    if (acting_rank_of(native) < 0 || !replica_may_read_shape(segment, acting_rank_of(native), offset, dst ? dst : src, how, &shape))
         return false;
     *status = KEEL_OK;
     shape_walk_init(&walk, &shape);
@@ -137,7 +137,7 @@ static keel_status act_put_strided(keel_segment *segment, int native, size_t off
                                    const keel_strided *how)
 {
     keel_status status;
-    binds_segment(segment);
+    acting_binds_segment(segment);
     return by_runs(segment, native, offset, src, NULL, how, &status)
                ? status
                : below->put_strided(segment, native, offset, src, how);
@@ -146,18 +146,13 @@ static keel_status act_put_strided(keel_segment *segment, int native, size_t off
 static keel_status act_get_strided(keel_segment *segment, int native, size_t offset, void *dst, const keel_strided *how)
 {
     keel_status status;
-    binds_segment(segment);
+    acting_binds_segment(segment);
     return dst && by_runs(segment, native, offset, NULL, dst, how, &status)
                ? status
                : below->get_strided(segment, native, offset, dst, how);
 }
 
-#define BEGUN(name, parameters, arguments)                                                                             \
-    static keel_status act_##name##_nb parameters                                                                      \
-    {                                                                                                                  \
-        keel_status status = rma_use_at_once(replica.client, handle);                                                  \
-        return status == KEEL_OK ? act_##name arguments : status;                                                      \
-    }
+#define BEGUN(name, parameters, arguments) static ACTING_BEGUN(name, parameters, arguments)
 BEGUN(put, (keel_segment * segment, int native, size_t offset, const void *src, size_t len, keel_handle *handle),
       (segment, native, offset, src, len))
 BEGUN(get, (keel_segment * segment, int native, size_t offset, void *dst, size_t len, keel_handle *handle),
@@ -178,8 +173,8 @@ BEGUN(get_strided,
 
 static keel_status act_signal(keel_segment *segment, int native, size_t word, int64_t add)
 {
-    bool can = word % sizeof add == 0 && may(segment, native, word, &add, sizeof add);
-    return can ? replica_signals(segment->number, rank_of(native), word, add)
+    bool can = word % sizeof add == 0 && acting_may(segment, native, word, &add, sizeof add);
+    return can ? replica_signals(segment->number, acting_rank_of(native), word, add)
                : below->signal(segment, native, word, add);
 }
 
@@ -187,8 +182,8 @@ static keel_status act_signal(keel_segment *segment, int native, size_t word, in
 static keel_status act_wait_until(keel_segment *segment, size_t word, keel_compare how, int64_t value, int from,
                                   int64_t *got)
 {
-    bool is = from == KEEL_ANY_RANK || rank_of(from) >= 0;
-    return is ? replica_waits(segment, word, how, value, rank_of(from), got)
+    bool is = from == KEEL_ANY_RANK || acting_rank_of(from) >= 0;
+    return is ? replica_waits(segment, word, how, value, acting_rank_of(from), got)
               : below->wait_until(segment, word, how, value, from, got);
 }
 
@@ -342,6 +337,7 @@ const struct api_calls *replica_acting_calls(const struct api_calls *library)
 {
     static struct api_calls calls;
     below = library;
+    acting_adds_begin(library);
     calls = *library;
 #define act_get_strong act_get /* one copy is all that there is of what replicas have */
 #define act_get_strong_nb act_get_nb

@@ -17,7 +17,7 @@ bool kept_add(struct kept *k, const struct kept_write *write)
     *b = (struct kept_block){.next = NULL, .write = *write};
     if (write->len)
         memcpy(b->bytes, write->bytes, write->len);
-    b->write.bytes = b->bytes;
+    b->write.bytes = b->write.once.src = b->bytes;
     *(k->last ? &k->last->next : &k->first) = b;
     k->last = b;
     return true;

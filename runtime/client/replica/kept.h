@@ -12,6 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "runtime/client/op/rma.h"
+
 enum kept_pass { KEPT_PUTS, KEPT_NAMED, KEPT_PASSES };
 
 /* Of the program's ranks and segments, so that it says the same of each set. */
@@ -20,9 +22,8 @@ struct kept_write {
     int rank;
     uint64_t segment; /* by number */
     uint64_t place;
-    uint64_t number; /* KEPT_NAMED: its name, */
-    int64_t add;     /* and what is added to the word there */
-    size_t len;      /* KEPT_PUTS */
+    struct rma_named once; /* KEPT_NAMED; its src is `bytes` */
+    size_t len;            /* KEPT_PUTS, and of accumulates */
     const void *bytes;
 };
 

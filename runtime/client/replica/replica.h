@@ -31,6 +31,7 @@
 
 #include "runtime/base/replica.h"
 #include "runtime/client/api/calls.h"
+#include "runtime/client/op/rma.h"
 #include "runtime/client/replica/check.h"
 #include "runtime/client/replica/partner.h"
 #include "runtime/client/replica/passing.h"
@@ -184,6 +185,15 @@ bool replica_lives(int rank, int set);
  * blocks   until it is complete there. */
 keel_status replica_puts(uint64_t segment, int rank, size_t offset, const void *src, size_t len);
 keel_status replica_signals(uint64_t segment, int rank, size_t word, int64_t add);
+/* Likewise, and also to the parts of the dead (acting_once.c): len bytes of elements; and an atomic, with what it found.
+ * blocks   until its turn has come in the order of all sets. */
+keel_status replica_accumulates(uint64_t segment, int rank, size_t offset, const struct rma_named *how,
+                                const void *src, size_t len);
+keel_status replica_exchanges(uint64_t segment, int rank, size_t offset, const struct rma_named *how, int64_t *old);
+/* Whoever has told this process something by an atomic, or by a word that it has read, knew of deaths: this one does,
+ * too, when this returns. A view that others act by has been prepared here, and until it is here it is said so.
+ * blocks   until then. */
+void replica_learn_what_is_known(void);
 /* In the own set, or in the lowest in which the rank lives. */
 keel_status replica_reads(uint64_t segment, int rank, size_t offset, void *dst, size_t len);
 /* For a word of the own part, which that rank changes; -1: any. */
@@ -388,6 +398,9 @@ keel_status replica_begin(struct client *c);
 keel_status replica_refuses(enum replica_call call);
 /* A new segment gets its number. */
 void replica_counts(keel_segment *segment);
+/* One of the wrapper's own, of all ranks: likewise, and other sets are told where it lies; it was freed. */
+keel_status replica_owns(keel_segment *segment);
+void replica_disowns(uint64_t number);
 keel_segment *replica_segment(uint64_t number);
 
 // NOLINTBEGIN(bugprone-macro-parentheses) names, types and lists in parentheses

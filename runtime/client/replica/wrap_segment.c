@@ -28,6 +28,19 @@ keel_segment *replica_segment(uint64_t number)
     return number > 0 && number <= replica.segments ? replica.segment[number] : NULL;
 }
 
+keel_status replica_owns(keel_segment *segment)
+{
+    replica_counts(segment);
+    segment->of_all = true;
+    return segment->number ? replica_describes(segment, segment->number) : KEEL_OK;
+}
+
+void replica_disowns(uint64_t number)
+{
+    replica_detaches(number);
+    replica.segment[number] = NULL;
+}
+
 /* A set that loses a node's ranks ends, so its other copies of what these had are of no use to it. What is no
  * redundancy stays what it is, and is refused. */
 static keel_redundancy copies_of(keel_redundancy asked)
@@ -89,8 +102,7 @@ keel_status replica_segment_free(keel_segment *segment)
         status = replica_after(BELOW->segment_free(segment));
     if (status == KEEL_OK && number) {
         replica_makes(CALL_segment_free, number);
-        replica_detaches(number);
-        replica.segment[number] = NULL;
+        replica_disowns(number);
     }
     return status;
 }

@@ -54,8 +54,7 @@ static void keep(struct process *p, const struct write *w)
                                     .rank = w->target,
                                     .segment = w->what,
                                     .place = (uint64_t)w->word,
-                                    .number = w->number,
-                                    .add = (int64_t)w->value,
+                                    .once = {.name = w->number, .a = (int64_t)w->value},
                                     .len = sizeof w->value,
                                     .bytes = &w->value};
     assert_true(kept_add(&p->kept, &kept));
@@ -67,7 +66,7 @@ static void send_kept(struct process *p, int way, unsigned sets)
     const struct kept_block *at = NULL;
     const struct kept_write *k;
     while ((k = kept_next(&p->kept, (enum kept_pass)way, &at))) {
-        struct write w = {(enum what)k->segment, k->rank, (int)k->place, (uint64_t)k->add, k->number};
+        struct write w = {(enum what)k->segment, k->rank, (int)k->place, (uint64_t)k->once.a, k->once.name};
         memcpy(&w.value, k->bytes, k->len);
         send(p, &w, sets);
     }

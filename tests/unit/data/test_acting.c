@@ -77,12 +77,16 @@ static void *address(keel_segment *s, int native)
 
 static const struct api_calls under = {.put = put, .get = get, .segment_alloc_group = alloc, .address = address};
 
-keel_status rma_add_named(struct client *c, keel_segment *s, int rank, size_t offset, int64_t add, uint64_t name)
+keel_status rma_run_named(struct client *c, keel_segment *s, int rank, size_t offset, const struct rma_named *how,
+                          int64_t *found)
 {
-    char what[40];
+    char what[60];
     (void)c, (void)s, (void)offset;
-    snprintf(what, sizeof what, "add %lld as %llu", (long long)add, (unsigned long long)name);
+    const char *does = how->unordered ? "add" : how->kind == OP_ACC ? "sum" : "swap";
+    snprintf(what, sizeof what, "%s %lld as %llu", does, (long long)how->a, (unsigned long long)how->name);
     note(rank, what);
+    if (found)
+        *found = 40 + replica_of(&client.replicas, rank).set;
     return KEEL_OK;
 }
 

@@ -250,6 +250,13 @@ static void test_aimed_one_that_is_given_up_before_its_turn_leaves_its_lane_as_i
 
 /* ---- names that the caller brings ---- */
 
+static keel_status add_named(int part, size_t offset, int64_t by, uint64_t name)
+{
+    const struct rma_named how = {
+        .name = name, .kind = OP_RMW, .unordered = true, .what = KEEL_RMW_ADD, .word = sizeof by, .a = by};
+    return rma_run_named(&c, shadow, part, offset, &how, NULL);
+}
+
 /* Partners bring an addition to each set under one name, and again where they do not know whether it has come. */
 static void test_aimed_addition_of_one_name_counts_once_in_each_part(void **state)
 {
@@ -258,16 +265,42 @@ static void test_aimed_addition_of_one_name_counts_once_in_each_part(void **stat
     lanes_set_apart(&c.ops.lanes);
     uint64_t first = rma_draw_name(&c);
     for (int part = 0; part < 2; part++)
-        assert_int_equal(rma_add_named(&c, shadow, part, 0, 5, first), KEEL_OK);
+        assert_int_equal(add_named(part, 0, 5, first), KEEL_OK);
     uint64_t second = rma_draw_name(&c);
     assert_true(second > first);
     for (int again = 0; again < 3; again++)
-        assert_int_equal(rma_add_named(&c, shadow, 1, 0, 7, second), KEEL_OK);
+        assert_int_equal(add_named(1, 0, 7, second), KEEL_OK);
     assert_int_equal(word_at(0, SEG_SHADOW, 0, 0), 5);
     assert_int_equal(word_at(1, SEG_SHADOW, 1, 0), 12);
     assert_int_equal(rma_add(&c, shadow, 0, 0, 1), KEEL_OK); /* and the lane is whole */
-    assert_int_equal(rma_add_named(&c, shadow, 0, 1, 1, 0), KEEL_ERR_ARG);
+    assert_int_equal(add_named(0, 1, 1, 0), KEEL_ERR_ARG);
     assert_int_equal(word_at(0, SEG_SHADOW, 0, 0), 6);
+}
+
+/* An accumulate and an atomic that come again: counted once, and the atomic is told the same. */
+static void test_aimed_what_has_a_name_counts_once_and_is_told_the_same(void **state)
+{
+    (void)state;
+    int64_t by[] = {3, 4}, operand = 9, found = 0;
+    struct rma_named sum = {.kind = OP_ACC, .what = KEEL_INT64, .a = 2, .src = by, .len = sizeof by}, swap;
+    client_open();
+    lanes_set_apart(&c.ops.lanes);
+    sum.name = rma_draw_name(&c);
+    for (int again = 0; again < 3; again++)
+        assert_int_equal(rma_run_named(&c, shadow, 1, 0, &sum, NULL), KEEL_OK);
+    assert_int_equal(word_at(1, SEG_SHADOW, 1, 0), 6);
+    assert_int_equal(word_at(1, SEG_SHADOW, 1, 8), 8);
+    assert_false(rma_name_rmw(KEEL_DOUBLE, KEEL_RMW_SWAP, &operand, NULL, &swap));
+    assert_false(rma_name_rmw(KEEL_INT64, KEEL_RMW_COMPARE_SWAP, &operand, NULL, &swap));
+    assert_true(rma_name_rmw(KEEL_INT64, KEEL_RMW_SWAP, &operand, NULL, &swap));
+    swap.name = rma_draw_name(&c);
+    for (int again = 0; again < 3; again++) {
+        assert_int_equal(rma_run_named(&c, shadow, 1, 8, &swap, &found), KEEL_OK);
+        assert_int_equal(found, 8);
+    }
+    assert_int_equal(word_at(1, SEG_SHADOW, 1, 8), 9);
+    sum.len = RMA_NAMED_MAX + 8; /* more than a message */
+    assert_int_equal(rma_run_named(&c, shadow, 1, 0, &sum, NULL), KEEL_ERR_ARG);
 }
 
 /* ---- what agents keep ---- */
@@ -304,6 +337,7 @@ int main(void)
         TEST(test_aimed_nobody_waits_for_a_lane_while_others_are_free),
         TEST(test_aimed_one_that_is_given_up_before_its_turn_leaves_its_lane_as_it_was),
         TEST(test_aimed_addition_of_one_name_counts_once_in_each_part),
+        TEST(test_aimed_what_has_a_name_counts_once_and_is_told_the_same),
         TEST(test_aimed_few_under_way_leave_small_records),
     };
     return cmocka_run_group_tests_name("aimed_names", tests, NULL, NULL);

@@ -1,0 +1,140 @@
+/* Accumulates and atomics of the library as the wrapper sees it where partners do the part of the dead (acting_once.c).
+ * What cannot be goes to the library, which refuses it; so does what has no bytes. */
+#include <string.h>
+
+#include "runtime/client/replica/acting_int.h"
+#include "runtime/client/segment/segment.h"
+#include "runtime/wire/arith.h"
+#include "runtime/wire/shape.h"
+
+static const struct api_calls *below;
+
+void acting_adds_begin(const struct api_calls *library)
+{
+    below = library;
+}
+
+/* ---- accumulates ---- */
+
+static struct rma_named named(keel_type type, const void *scale)
+{
+    int64_t by[2] = {0, 0};
+    if (arith_can_add(type))
+        memcpy(by, scale ? scale : arith_one(type), arith_size(type));
+    return (struct rma_named){.kind = OP_ACC, .what = type, .a = by[0], .b = by[1]};
+}
+
+keel_status act_acc(keel_segment *segment, int native, size_t offset, keel_type type, const void *scale,
+                    const void *src, size_t n)
+{
+    const struct rma_named how = named(type, scale);
+    acting_binds_segment(segment);
+    bool can = arith_can_add(type) && n <= SIZE_MAX / arith_size(type) && offset % arith_align(type) == 0 &&
+               acting_may(segment, native, offset, src, n * arith_size(type));
+    return can ? replica_accumulates(segment->number, acting_rank_of(native), offset, &how, src, n * arith_size(type))
+               : below->acc(segment, native, offset, type, scale, src, n);
+}
+
+keel_status act_acc_double(keel_segment *segment, int native, size_t offset, double scale, const double *src, size_t n)
+{
+    return act_acc(segment, native, offset, KEEL_DOUBLE, &scale, src, n);
+}
+
+static bool are_elements(keel_type type, const keel_piece *pieces, size_t n)
+{
+    bool are = arith_can_add(type);
+    for (size_t i = 0; are && i < n; i++)
+        are = pieces[i].len % arith_size(type) == 0 && pieces[i].offset % arith_align(type) == 0;
+    return are;
+}
+
+static bool is_of_a_rank(const keel_segment *segment, int native)
+{
+    return segment && segment->number && acting_rank_of(native) >= 0;
+}
+
+keel_status act_acc_vector(keel_segment *segment, int native, keel_type type, const void *scale,
+                           const keel_piece *pieces, size_t n)
+{
+    const struct rma_named how = named(type, scale);
+    int rank = acting_rank_of(native);
+    keel_status status = KEEL_OK;
+    acting_binds_segment(segment);
+    if (!is_of_a_rank(segment, native) || !replica_may_read_pieces(segment, rank, pieces, n) ||
+        !are_elements(type, pieces, n))
+        return below->acc_vector(segment, native, type, scale, pieces, n);
+    for (size_t i = 0; i < n && status == KEEL_OK; i++)
+        status =
+            replica_accumulates(segment->number, rank, pieces[i].offset, &how, pieces[i].local, pieces[i].len);
+    return status;
+}
+
+/* Levels without gaps are joined, so that there are few runs: each has a name of its own. */
+static bool are_runs(const keel_segment *segment, int native, size_t offset, keel_type type, const void *src,
+                     const keel_strided *how, struct shape *shape)
+{
+    if (!is_of_a_rank(segment, native) || !arith_can_add(type) ||
+        !replica_may_read_shape(segment, acting_rank_of(native), offset, src, how, shape))
+        return false;
+    shape_merge(shape);
+    return shape->run % arith_size(type) == 0 && offset % arith_align(type) == 0 &&
+           shape_is_aligned(shape, SHAPE_GLOBAL, arith_align(type));
+}
+
+keel_status act_acc_strided(keel_segment *segment, int native, size_t offset, keel_type type, const void *scale,
+                            const void *src, const keel_strided *how)
+{
+    const struct rma_named once = named(type, scale);
+    struct shape shape;
+    struct shape_walk walk;
+    uint64_t place[SHAPE_SIDES];
+    keel_status status = KEEL_OK;
+    acting_binds_segment(segment);
+    if (!are_runs(segment, native, offset, type, src, how, &shape))
+        return below->acc_strided(segment, native, offset, type, scale, src, how);
+    shape_walk_init(&walk, &shape);
+    while (status == KEEL_OK && shape_walk_next(&walk, place))
+        status = replica_accumulates(segment->number, acting_rank_of(native), offset + place[SHAPE_GLOBAL], &once,
+                                     (const uint8_t *)src + place[SHAPE_LOCAL], shape.run);
+    return status;
+}
+
+ACTING_BEGUN(acc,
+             (keel_segment * segment, int native, size_t offset, keel_type type, const void *scale, const void *src,
+              size_t n, keel_handle *handle),
+             (segment, native, offset, type, scale, src, n))
+ACTING_BEGUN(acc_vector,
+             (keel_segment * segment, int native, keel_type type, const void *scale, const keel_piece *pieces, size_t n,
+              keel_handle *handle),
+             (segment, native, type, scale, pieces, n))
+ACTING_BEGUN(acc_strided,
+             (keel_segment * segment, int native, size_t offset, keel_type type, const void *scale, const void *src,
+              const keel_strided *how, keel_handle *handle),
+             (segment, native, offset, type, scale, src, how))
+
+/* ---- atomics ---- */
+
+keel_status act_rmw(keel_segment *segment, int native, size_t offset, keel_type type, keel_rmw_op op,
+                    const void *operand, const void *expected, void *old)
+{
+    struct rma_named how;
+    int64_t found = 0;
+    acting_binds_segment(segment);
+    if (!rma_name_rmw(type, op, operand, expected, &how) || offset % how.word ||
+        !acting_may(segment, native, offset, operand, how.word))
+        return below->rmw(segment, native, offset, type, op, operand, expected, old);
+    keel_status status = replica_exchanges(segment->number, acting_rank_of(native), offset, &how, &found);
+    rma_store_found(&how, found, old);
+    return status;
+}
+
+keel_status act_fetch_add(keel_segment *segment, int native, size_t offset, int64_t add, int64_t *old)
+{
+    return act_rmw(segment, native, offset, KEEL_INT64, KEEL_RMW_ADD, &add, NULL, old);
+}
+
+keel_status act_compare_swap(keel_segment *segment, int native, size_t offset, int64_t expected, int64_t desired,
+                             int64_t *old)
+{
+    return act_rmw(segment, native, offset, KEEL_INT64, KEEL_RMW_COMPARE_SWAP, &desired, &expected, old);
+}

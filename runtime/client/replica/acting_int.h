@@ -1,0 +1,77 @@
+/* What acting.c and acting_once.c share; nobody else includes this. */
+#ifndef KEEL_CLIENT_REPLICA_ACTING_INT_H
+#define KEEL_CLIENT_REPLICA_ACTING_INT_H
+
+#include "runtime/client/client.h"
+#include "runtime/client/replica/kept.h"
+#include "runtime/client/replica/replica.h"
+
+/* What an atomic has found, in a set in which its target lives. */
+struct acting_found {
+    bool is;
+    int64_t value;
+};
+
+/* ---- acting.c ---- */
+
+/* Waits a moment for another view. */
+void acting_await_view(struct wait *wait);
+/* Does the write go to that set? */
+bool acting_goes(const struct kept_write *w, int set);
+/* The rank's part there; NULL: nothing goes there any more. */
+keel_segment *acting_segment(const struct kept_write *w, int set);
+/* What came of it there; KEEL_OK where nothing goes any more: it has died. blocks   until the view says so. */
+keel_status acting_settled(keel_status status, const struct kept_write *w, int set);
+/* Before a signal: its target is told what this process knows of deaths. */
+keel_status acting_tell_deaths(int set, int rank);
+/* Kept, and written in all sets for which this replica acts. found: NULL, or of an atomic. */
+keel_status acting_writes(const struct kept_write *w, struct acting_found *found);
+/* The set whose memory this replica reads of the rank; -1: it lives nowhere. */
+int acting_reads(int rank);
+
+/* ---- acting_once.c ---- */
+
+/* Signals have no order among them; accumulates and atomics have one in all sets. */
+static inline bool acting_is_ordered(const struct kept_write *w)
+{
+    return w->pass == KEPT_NAMED && !w->once.unordered;
+}
+keel_status acting_once_in(int set, const struct kept_write *w, struct acting_found *found);
+
+/* ---- acting_calls.c: of the library's calls, with native ranks of the own set ---- */
+
+/* -1: it is none. */
+int acting_rank_of(int native);
+/* Can it be done with these bytes? No: the library refuses it. */
+bool acting_may(const keel_segment *segment, int native, size_t offset, const void *bytes, size_t len);
+void acting_binds_segment(const keel_segment *segment);
+/* What is begun has ended when its call returns. */
+#define ACTING_BEGUN(name, parameters, arguments)                                                                      \
+    keel_status act_##name##_nb parameters                                                                             \
+    {                                                                                                                  \
+        keel_status status = rma_use_at_once(replica.client, handle);                                                  \
+        return status == KEEL_OK ? act_##name arguments : status;                                                      \
+    }
+
+/* ---- acting_adds.c ---- */
+
+void acting_adds_begin(const struct api_calls *library);
+keel_status act_acc(keel_segment *segment, int native, size_t offset, keel_type type, const void *scale,
+                    const void *src, size_t n);
+keel_status act_acc_nb(keel_segment *segment, int native, size_t offset, keel_type type, const void *scale,
+                       const void *src, size_t n, keel_handle *handle);
+keel_status act_acc_double(keel_segment *segment, int native, size_t offset, double scale, const double *src, size_t n);
+keel_status act_acc_vector(keel_segment *segment, int native, keel_type type, const void *scale,
+                           const keel_piece *pieces, size_t n);
+keel_status act_acc_vector_nb(keel_segment *segment, int native, keel_type type, const void *scale,
+                              const keel_piece *pieces, size_t n, keel_handle *handle);
+keel_status act_acc_strided(keel_segment *segment, int native, size_t offset, keel_type type, const void *scale,
+                            const void *src, const keel_strided *how);
+keel_status act_acc_strided_nb(keel_segment *segment, int native, size_t offset, keel_type type, const void *scale,
+                               const void *src, const keel_strided *how, keel_handle *handle);
+keel_status act_rmw(keel_segment *segment, int native, size_t offset, keel_type type, keel_rmw_op op,
+                    const void *operand, const void *expected, void *old);
+keel_status act_fetch_add(keel_segment *segment, int native, size_t offset, int64_t add, int64_t *old);
+keel_status act_compare_swap(keel_segment *segment, int native, size_t offset, int64_t expected, int64_t desired,
+                             int64_t *old);
+#endif
