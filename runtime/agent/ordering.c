@@ -181,7 +181,7 @@ bool ordering_is_over(const struct agent *a, const struct wire *w)
 bool ordering_refuses(const struct agent *a, const struct wire *w, int copyset)
 {
     const struct ordering *o = &a->ordering;
-    return a->partners && o->map && copyset_slot(copyset) == o->slot && is_ordered(a, w) &&
+    return a->partners && o->map && is_ordered(a, w) && copyset_slot(copyset) == o->slot &&
            !view_set_is_whole(&a->view, o->set);
 }
 

@@ -14,6 +14,7 @@
 #include "collectives/schedule.h"
 #include "runtime/base/fault.h"
 #include "runtime/client/client.h"
+#include "runtime/client/op/signal.h"
 #include "runtime/client/replica/acting_int.h"
 #include "runtime/client/replica/nap.h"
 

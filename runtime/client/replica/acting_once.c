@@ -4,6 +4,7 @@
  * Signals go to those ranks that live in the set. Accumulates and atomics have one order in all sets (agent/ordering.h),
  * by the nodes that hold the part, and so they go wherever such a node may be, also to the parts of the dead. What an
  * atomic finds there is nobody's answer: it is asked for in a set in which its target lives. */
+#include "runtime/base/fault.h"
 #include "runtime/client/client.h"
 #include "runtime/client/op/signal.h"
 #include "runtime/client/replica/acting_int.h"
@@ -48,6 +49,7 @@ keel_status acting_once_in(int set, const struct kept_write *w, struct acting_fo
     if (!s)
         return KEEL_OK;
     keel_status status = rma_run_named(replica.client, s, native, w->place, &w->once, &value);
+    FAULT_POINT("replica.counted");
     if (found)
         replica_learn_what_is_known();
     if (found && status == KEEL_OK && replica_lives(w->rank, set))

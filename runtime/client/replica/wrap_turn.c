@@ -1,6 +1,7 @@
 /* Mutexes and task pools. Who gets what is the moment's, and must be the same in all sets; but as a set in which
- * anybody dies is retired as a whole, nothing is ever taken back from the dead. So both are words that ranks add to, in
- * memory of each set's own, and the sums have the same order in all sets (agent/ordering.h):
+ * anybody dies is retired as a whole, or a replica does the dead one's part, nothing is ever taken back from the dead.
+ * So both are words that ranks add to, in memory of each set's own, and the sums have the same order in all sets
+ * (agent/ordering.h):
  *
  *   mutex   drawn    how many have drawn a number: keel_mutex_lock adds one, and has the number that it found
  *           served   whose turn it is: keel_mutex_unlock adds one
@@ -16,6 +17,7 @@
 #include "runtime/client/api/public_int.h"
 #include "runtime/client/client.h"
 #include "runtime/client/replica/replica.h"
+#include "runtime/client/segment/segment.h"
 #include "runtime/client/threads.h"
 
 #define BELOW replica.below
@@ -31,6 +33,15 @@ static keel_status allocate(bool able, size_t bytes_of_each, keel_segment **out)
         bytes[r] = bytes_of_each;
     keel_status status = replica_after(BELOW->segment_alloc_group(replica.group, bytes, KEEL_REDUNDANCY_NONE, out));
     free(bytes);
+    return status == KEEL_OK && out && replica.partners ? replica_owns(*out) : status;
+}
+
+static keel_status free_own(keel_segment *segment)
+{
+    uint64_t number = segment->number;
+    keel_status status = replica_after(BELOW->segment_free(segment));
+    if (status == KEEL_OK && number)
+        replica_disowns(number);
     return status;
 }
 
@@ -79,6 +90,7 @@ static keel_status wait_for(keel_segment *segment, int rank, size_t offset, int6
         status = look(segment, rank, offset, &got);
     }
     waits_over(c, &wait);
+    replica_learn_what_is_known();
     return status;
 }
 
@@ -133,7 +145,7 @@ keel_status replica_mutexes_free(keel_mutexes *mutexes)
         return public_wrong();
     if (t->held)
         return KEEL_ERR_STATE;
-    status = replica_after(BELOW->segment_free(t->segment));
+    status = free_own(t->segment);
     if (status == KEEL_OK) {
         living_give_back(mutexes);
         free(t);
@@ -313,7 +325,7 @@ keel_status replica_taskpool_free(keel_taskpool *pool)
         return public_wrong();
     if (open.pool == p)
         return KEEL_ERR_STATE;
-    status = replica_after(BELOW->segment_free(p->segment));
+    status = free_own(p->segment);
     if (status == KEEL_OK) {
         living_give_back(pool);
         free(p);

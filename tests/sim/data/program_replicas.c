@@ -106,16 +106,16 @@ static void atomic(struct replica_program *q, int segment, int target)
 {
     static const enum arith_rmw hows[] = {ARITH_ADD, ARITH_ADD, ARITH_SWAP, ARITH_CAS, ARITH_XOR};
     int word = (int)below(q, REPLICA_WORDS);
-    struct history *all = &q->all->history[q->set][segment][target][word];
+    struct history *all = replicas_history(q, segment, target, word);
     struct history_op h = {.kind = HISTORY_RMW, .rmw = hows[below(q, 5)], .rank = q->rank, .called = q->p.w->sched.now};
     h.a = h.rmw == ARITH_CAS ? (int64_t)below(q, 4) : 1 + (int64_t)below(q, 3);
     h.b = (int64_t)below(q, 4);
-    size_t at = history_call(all, &h);
+    size_t at = replicas_call(q, all, &h);
     begin_ordered(q, "an atomic");
     keel_status status = run_atomic(q, &h, segment, native_of(q, target), replica_word_at(q->all, word));
     if (!ended(q, status))
         return;
-    history_return(all, at, h.result, q->p.w->sched.now);
+    replicas_return(q, all, at, h.result);
     world_trace(q->p.w, "rank %d of set %d: step %d, atomic %d of %lld on word %d of rank %d, segment %d: %lld",
                 q->rank, q->set, q->steps, (int)h.rmw, (long long)h.a, word, target, segment, (long long)h.result);
     replicas_found(q->p.w, q, h.result);
@@ -255,7 +255,7 @@ static void add_by_turns(struct replica_program *q)
     begin_ordered(q, "keel_mutex_lock");
     if (q->p.over || !ended(q, q->calls->mutex_lock(q->mutexes, 0, 0, NULL)))
         return;
-    if (*locked)
+    if (*locked && !replicas_act(q->p.w)) /* else somebody else gives back what the dead had */
         world_fail(q->p.w, "rank %d of set %d has the mutex that another one has", q->rank, q->set);
     *locked = true;
     program_begin(&q->p, "a get under the mutex");
@@ -293,7 +293,7 @@ static void act(struct replica_program *q)
 {
     int segment = (int)below(q, (uint64_t)q->all->segments), target = (int)below(q, (uint64_t)q->all->map.ranks);
     const struct setup *s = &q->p.w->setup;
-    unsigned kind = s->plain ? 11 + (unsigned)below(q, 5) : (unsigned)below(q, s->checked ? 18 : 16);
+    unsigned kind = (unsigned)below(q, s->checked ? 18 : 16);
     q->steps++;
     if (kind < 6)
         atomic(q, segment, target);
@@ -417,13 +417,25 @@ static bool begin(struct replica_program *q)
         good = ended(q, q->calls->group_create(natives, q->all->map.ranks, 0, &q->group));
     for (int i = 0; i < q->all->segments && good; i++)
         good = allocate(q, i);
+    if (q->p.w->setup.checked && good) {
+        program_begin(&q->p, "keel_mutexes_create");
+        good = ended(q, q->calls->mutexes_create(1, &q->mutexes));
+    }
+    if (q->p.w->setup.checked && good) {
+        program_begin(&q->p, "keel_taskpool_create");
+        good = ended(q, q->calls->taskpool_create(REPLICA_STEPS, &q->pool));
+    }
     q->all->begun += good;
-    if (!q->p.w->setup.checked || q->p.w->setup.plain || !good)
-        return good;
-    program_begin(&q->p, "keel_mutexes_create");
-    good = ended(q, q->calls->mutexes_create(1, &q->mutexes));
-    program_begin(&q->p, "keel_taskpool_create");
-    return good && ended(q, q->calls->taskpool_create(REPLICA_STEPS, &q->pool));
+    return good;
+}
+
+static bool end_turns(struct replica_program *q)
+{
+    program_begin(&q->p, "keel_mutexes_free");
+    if (!ended(q, q->calls->mutexes_free(q->mutexes)))
+        return false;
+    program_begin(&q->p, "keel_taskpool_free");
+    return ended(q, q->calls->taskpool_free(q->pool));
 }
 
 void replicas_run(struct runner *r)
@@ -440,6 +452,8 @@ void replicas_run(struct runner *r)
     bool good = begin(q);
     for (int k = 0; k < w->model->stages && good && !w->failed; k++)
         good = one_stage(q, k);
+    if (w->setup.plain && good && !q->p.over)
+        good = end_turns(q);
     for (int i = 0; i < q->all->segments && w->setup.plain && good && !q->p.over; i++) {
         program_begin(&q->p, "keel_segment_free");
         good = ended(q, q->calls->segment_free(q->seg[i]));

@@ -185,12 +185,48 @@ void replicas_committed(struct node *n)
 
 /* ---- what atomics find ---- */
 
+bool replicas_act(const struct world *w)
+{
+    return w->setup.on_death == DEATH_PARTNER;
+}
+
+static struct replica_found *found_of(const struct replica_program *q)
+{
+    return &q->all->found[q->rank][q->steps % REPLICA_STEPS];
+}
+
+struct history *replicas_history(const struct replica_program *q, int segment, int target, int word)
+{
+    return &q->all->history[replicas_act(q->p.w) ? 0 : q->set][segment][target][word];
+}
+
+/* Sets have one order, so an atomic has its place between the first call and the first return. */
+size_t replicas_call(struct replica_program *q, struct history *all, const struct history_op *op)
+{
+    struct replica_found *f = found_of(q);
+    if (!replicas_act(q->p.w))
+        return history_call(all, op);
+    if (!f->place)
+        f->place = 1 + history_call(all, op);
+    return f->place - 1;
+}
+
+void replicas_return(const struct replica_program *q, struct history *all, size_t at, int64_t result)
+{
+    struct replica_found *f = found_of(q);
+    if (!f->told)
+        history_return(all, at, result, q->p.w->sched.now);
+    f->told = replicas_act(q->p.w);
+}
+
 void replicas_found(struct world *w, const struct replica_program *q, int64_t value)
 {
-    struct replica_found *f = &w->replicas->found[q->rank][q->steps % REPLICA_STEPS];
-    if (!f->is)
-        *f = (struct replica_found){true, q->set, value};
-    else if (f->value != value)
+    struct replica_found *f = found_of(q);
+    if (!f->is) {
+        f->is = true;
+        f->set = q->set;
+        f->value = value;
+    } else if (f->value != value)
         world_fail(w, "rank %d of set %d: the atomic of step %d has found %lld, in set %d %lld", q->rank, q->set,
                    q->steps, (long long)value, f->set, (long long)f->value);
 }
@@ -239,7 +275,7 @@ static const struct ordered_part *part_of(const struct world *w, int rank, int s
 {
     int native = replica_native(&w->replicas->map, rank, set);
     const struct node *n = &w->node[w->setup.rank_node[native]];
-    if (!view_set_is_whole(&w->model->view, set) || !n->page || n->dead || !n->agent.ordering.map)
+    if (!view_set_is_whole(&w->model->view, set) || !w->model->view.alive[w->setup.rank_node[native]] || !n->page || n->dead || !n->agent.ordering.map)
         return NULL;
     return n->agent.ordering.part[class].in ? &n->agent.ordering.part[class] : NULL;
 }
@@ -413,7 +449,7 @@ void replicas_check_quiet(struct world *w)
 
 static void check_word(struct world *w, int set, int segment, int rank, int word)
 {
-    struct history *h = &w->replicas->history[set][segment][rank][word];
+    struct history *h = &w->replicas->history[replicas_act(w) ? 0 : set][segment][rank][word];
     const uint8_t *part[COPIES_MAX];
     if (h->n == 0 || copies_of(w, segment, rank, set, part) == 0)
         return;
@@ -431,6 +467,7 @@ void replicas_check_end(struct world *w)
     for (int set = 0; w->replicas && set < w->setup.sets; set++)
         for (int segment = 0; view_set_is_whole(&w->model->view, set) && segment < w->replicas->segments; segment++)
             for (int rank = 0; rank < w->replicas->map.ranks; rank++)
-                for (int word = 0; word < REPLICA_WORDS && !w->failed; word++)
+                for (int word = 0; view_rank_lives(&w->model->view, rank) >> set & 1 && word < REPLICA_WORDS && !w->failed;
+                     word++)
                     check_word(w, set, segment, rank, word);
 }

@@ -31,6 +31,9 @@ struct replica_found {
     bool is;
     int set; /* that was told first */
     int64_t value;
+    /* where partners act, as each brings it to sets of others: its place in the history, from 1; it has been told */
+    size_t place;
+    bool told;
 };
 
 struct replicas {
@@ -38,6 +41,7 @@ struct replicas {
     struct replica_segment_plan segment[REPLICA_SEGMENTS];
     int segments;
     struct replica_found *found[RANKS_MAX]; /* [REPLICA_STEPS] by rank of the program */
+    /* of each set; where partners act the first is that of all */
     struct history history[REPLICAS_MAX][REPLICA_SEGMENTS][RANKS_MAX][REPLICA_WORDS];
     bool locked[REPLICAS_MAX];   /* a rank of the set has its mutex */
     int64_t drawn[REPLICAS_MAX]; /* tasks of its pool */
@@ -112,6 +116,13 @@ bool replicas_has_flipped(const struct world *w, int rank);
 void replicas_check_told(struct world *w, const char *when);
 /* A bit of what it has put lies there otherwise. */
 void replicas_flip(const struct replica_program *q, int segment, int target, size_t at);
+/* Do its replicas do each other's part? */
+bool replicas_act(const struct world *w);
+/* An atomic is called, by this replica: its place in the history of its word. And: it has returned. */
+size_t replicas_call(struct replica_program *q, struct history *all, const struct history_op *op);
+void replicas_return(const struct replica_program *q, struct history *all, size_t at, int64_t result);
+/* Of its word, by this replica. */
+struct history *replicas_history(const struct replica_program *q, int segment, int target, int word);
 /* An atomic of that step has found this. */
 void replicas_found(struct world *w, const struct replica_program *q, int64_t value);
 /* The logs of all sets that live. */

@@ -45,7 +45,7 @@ void scenario_checks(struct setup *s, struct rng *rng)
                                          "replica.all_complete",  "replica.leaving", "replica.mending",
                                          "replica.details_known", "mail.sending",    "replica.lock_drawn",
                                          "replica.task_drawn",    "replica.kept",    "replica.taking_over",
-                                         "replica.took_over"};
+                                         "replica.took_over",     "replica.counted"};
         struct aim *a = &s->aim[s->aims++];
         *a = (struct aim){.node = -1, .rank = -1, .nth = 1 + (unsigned)rng_below(rng, rng_below(rng, 2) ? 10 : 100)};
         snprintf(a->point, sizeof a->point, "%s", at[rng_below(rng, sizeof at / sizeof *at)]);
@@ -57,9 +57,11 @@ void scenario_checks(struct setup *s, struct rng *rng)
 /* They do what a partner can do for the dead, which it does: of each rank one replica stays, in whatever set. */
 void scenario_partners(struct setup *s, struct rng *rng)
 {
-    static const char *const at[] = {"replica.meeting", "replica.saying",       "replica.said",
-                                     "replica.leaving", "replica.all_complete", "mail.sending",
-                                     "replica.kept",    "replica.taking_over",  "replica.took_over"};
+    static const char *const at[] = {
+        "replica.meeting",     "replica.saying",     "replica.said",        "replica.leaving",   "replica.all_complete",
+        "mail.sending",        "replica.kept",       "replica.taking_over", "replica.took_over", "replica.counted",
+        "replica.lock_drawn",  "replica.task_drawn", "op.answered",         "order.executing",   "order.executed",
+        "order.acknowledging", "order.answering",    "order.entries_came",  "order.telling",     "order.handing_over"};
     scenario_replicas(s, rng);
     s->checked = s->plain = true;
     s->timeout_ns = 20 * SEC;

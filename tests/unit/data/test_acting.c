@@ -203,7 +203,8 @@ void nap_for_own_agent(const struct client *c, const void *arg, struct wait_said
 
 void nap(struct wait *w)
 {
-    naps++;
+    if (++naps % 3 == 0)
+        atomic_store(&page->frozen, 0);
     for_agent += w->whom == nap_for_own_agent;
     atomic_fetch_add(&page->epoch, 1); /* the view comes meanwhile */
     if (bound > 1 && ++since_bound > 2)
@@ -281,6 +282,40 @@ static void test_acting_target_that_died_is_left_out_and_those_who_are_told_know
     expect_said("1.2 waited for; "); /* who acts for it */
 }
 
+static int64_t swaps(int rank, int64_t to)
+{
+    const struct rma_named how = {.kind = OP_RMW, .what = KEEL_RMW_SWAP, .word = 8, .a = to};
+    int64_t found = 0;
+    assert_int_equal(replica_exchanges(SEGMENT, rank, 16, &how, &found), KEEL_OK);
+    return found;
+}
+
+/* What has an order goes also to the part of the dead; what an atomic found there is not the answer: it is asked for
+ * where the target lives, under the same name. */
+static void test_acting_what_has_an_order_goes_to_the_dead_and_is_asked_for_among_the_living(void **state)
+{
+    (void)state;
+    const struct rma_named sum = {.kind = OP_ACC, .what = KEEL_INT64, .a = 3};
+    static const int64_t by[RMA_NAMED_MAX / 8 + 1];
+    assert_int_equal(swaps(0, 5), 40);
+    expect_said("0.0 swap 5 as 4; ");
+    assert_int_equal(swaps(2, 6), 41);
+    expect_said("0.2 swap 6 as 5; 1.2 swap 6 as 5; ");
+    assert_int_equal(replica_accumulates(SEGMENT, 2, 0, &sum, by, sizeof by), KEEL_OK);
+    expect_said("0.2 sum 3 as 6; 0.2 sum 3 as 7; "); /* two messages */
+}
+
+/* Until the view is here that is being prepared: somebody may act by it. */
+static void test_acting_who_is_told_by_an_atomic_knows_what_others_know(void **state)
+{
+    (void)state;
+    atomic_store(&page->frozen, 1);
+    assert_int_equal(swaps(0, 7), 40);
+    assert_int_equal(atomic_load(&page->frozen), 0);
+    assert_int_equal(naps, 3);
+    expect_said("0.0 swap 7 as 8; ");
+}
+
 /* The partner dies: what was put since the last meeting goes to its set first, then what has names, under these; also
  * to who is dead in the own set. From then on each write goes to both. */
 static void test_acting_takes_over_what_is_kept_and_goes_on_in_both(void **state)
@@ -288,7 +323,8 @@ static void test_acting_takes_over_what_is_kept_and_goes_on_in_both(void **state
     (void)state;
     dies(HERE, 1, 9);
     replica_look_for_deaths();
-    expect_said("1.0 put 6; 1.2 put 7; 1.0 learns 9; 1.0 add 3 as 2; 1.0 add 4 as 3; ");
+    expect_said("1.0 put 6; 1.2 put 7; 1.0 learns 9; 1.0 add 3 as 2; 1.0 add 4 as 3; 1.0 swap 5 as 4; 1.2 swap 6 as 5; "
+                "1.2 sum 3 as 6; 1.2 sum 3 as 7; 1.0 swap 7 as 8; ");
     assert_int_equal(acts, 3);
     replica_look_for_deaths();
     expect_said("");
@@ -296,7 +332,9 @@ static void test_acting_takes_over_what_is_kept_and_goes_on_in_both(void **state
     puts_word(0, 8);
     puts_word(2, 9);
     assert_int_equal(replica_signals(SEGMENT, 2, 8, 1), KEEL_OK);
-    expect_said("0.0 put 8; 1.0 put 8; 1.2 put 9; 1.2 learns 9; 1.2 add 1 as 4; ");
+    expect_said("0.0 put 8; 1.0 put 8; 1.2 put 9; 1.2 learns 9; 1.2 add 1 as 9; ");
+    assert_int_equal(swaps(2, 8), 41);
+    expect_said("0.2 swap 8 as 10; 1.2 swap 8 as 10; "); /* in the order of sets, and as the living one says */
 }
 
 /* Somebody who knew of a later death has told it something. */
@@ -337,6 +375,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_acting_writes_and_reads_in_the_own_set_while_all_live),
         TEST(test_acting_target_that_died_is_left_out_and_those_who_are_told_know_it),
+        TEST(test_acting_what_has_an_order_goes_to_the_dead_and_is_asked_for_among_the_living),
+        TEST(test_acting_who_is_told_by_an_atomic_knows_what_others_know),
         TEST(test_acting_takes_over_what_is_kept_and_goes_on_in_both),
         TEST(test_acting_who_waited_goes_on_when_its_view_is_as_late),
         TEST(test_acting_what_needs_all_members_waits_until_a_view_says_so),

@@ -228,6 +228,26 @@ static void test_named_without_memory_the_second_asks_again(void **state)
 
 /* ---- where sets are retired ---- */
 
+/* Native 0 does the part of 2, which waits for its turn there, when set 1 comes to its end. */
+static void test_named_who_acts_in_a_set_that_is_retired_is_told_so(void **state)
+{
+    (void)state;
+    const struct view_event needs = {.type = VIEW_NEEDS, .a = NEEDS_SETS};
+    ask(0, swap_of(0, 2, 3, 1, 5), NULL);
+    assert_int_equal(w.rank[0].replies, 0);
+    world_kill_rank(2);
+    assert_true(view_set_is_whole(&w.node[2].agent.view, 1));
+    ask(0, swap_of(0, 2, 3, 1, 5), NULL);
+    assert_int_equal(w.rank[0].replies, 0);
+    world_change(&needs, 1);
+    assert_true(was_told(0, 1, WIRE_RETRY) && !view_set_is_whole(&w.node[2].agent.view, 1));
+    assert_null(w.node[2].agent.ordering.part[0].waiting);
+    ask(0, swap_of(0, 2, 3, 1, 5), NULL);
+    assert_true(was_told(0, 2, KEEL_ERR_DATA_LOST) && word(2) == 0);
+    ask(0, swap_of(0, 0, 3, 1, 5), NULL); /* it is alone */
+    assert_true(was_told(0, 3, KEEL_OK) && word(0) == 5);
+}
+
 static void test_named_replicas_have_names_of_their_own_where_sets_are_retired(void **state)
 {
     (void)state;
@@ -257,6 +277,7 @@ int main(void)
         TEST(test_named_who_asked_later_goes_and_the_first_one_is_told),
         TEST(test_named_all_that_wait_ask_again_under_another_route),
         TEST(test_named_without_memory_the_second_asks_again),
+        TEST(test_named_who_acts_in_a_set_that_is_retired_is_told_so),
         cmocka_unit_test_setup_teardown(test_named_replicas_have_names_of_their_own_where_sets_are_retired, two_sets,
                                         teardown),
     };
