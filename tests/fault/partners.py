@@ -15,7 +15,7 @@ import keeltest
 from keeltest import Job, run
 
 KEELCTL = os.path.join(keeltest.BIN, "keelctl")
-STENCIL, NPB = os.environ["KEEL_STENCIL"], os.environ["KEEL_NPB"]
+STENCIL, NPB, RACES = os.environ["KEEL_STENCIL"], os.environ["KEEL_NPB"], os.environ["KEEL_RACES"]
 SEED = int(os.environ.get("KEEL_TEST_SEED", time.time_ns() % 10**6))
 FAR = ["--silence", "600s", "--stopped", "never"]
 RANKS, NODES = 4, 2  # of each set
@@ -185,6 +185,62 @@ def test_deaths_at_each_step_in_two_sets():
         fault = "%s:%d:kill:rank=%d,%s:%d:kill:rank=%d" % (point, nth, native(0, 0), point, nth + 3, native(3, 1))
         with Job([*options(2), *PROGRAMS["short"]], env={"KEEL_FAULT": fault}) as job:
             assert (0, 0) in ends_right(job, "short", fault), (fault, job.stderr())
+
+
+# ---- accumulates, atomics, mutexes and tasks: races.c counts, and replicas compare what it is told ----
+
+
+def race(faults, replicas=2, stops=None):
+    """Whose part was done, as (set, rank). stops: (rank, set), which goes on after 3 s."""
+    with Job([*options(replicas), RACES], env={"KEEL_FAULT": ",".join(faults)}) as job:
+        if stops:
+            job.id()
+            job.wait_for_ranks(RANKS * replicas)
+            keeltest.wait_for(lambda: is_stopped(pids(job, native(*stops))[0]), faults)
+            time.sleep(3)
+            send(job, signal.SIGCONT, native(*stops))
+        code, out, err = job.wait(), job.stdout(), job.stderr()
+    assert code == 0 and re.fullmatch(r"done [0-9a-f]{16}\n", out), (SEED, faults, code, out, err)
+    assert not re.search("differs|is not what|retired", err), (SEED, faults, err)
+    return {(int(s), int(r)) for s, r, _ in re.findall(ONES_OWN, err)}
+
+
+def dies_at(point, nth, rank, set_number):
+    return "%s:%d:kill:rank=%d" % (point, nth, native(rank, set_number))
+
+
+def test_what_has_an_order_is_done_for_the_dead():
+    for point, nth in (("replica.kept", 200), ("replica.counted", 60), ("replica.lock_drawn", 1),
+                       ("replica.task_drawn", 2)):
+        faults = [dies_at(point, nth, 0, 0), dies_at(point, nth + 2, 1, 1)]
+        done = race(faults)
+        assert {(0, 0)} <= done <= {(0, 0), (1, 1)}, (faults, done)
+
+
+def test_what_has_an_order_is_done_for_two_of_three():
+    faults = [dies_at("replica.counted", 30, 2, 0), dies_at("replica.counted", 90, 2, 1),
+              dies_at("replica.counted", 60, 0, 2)]
+    assert race(faults, replicas=3) == {(0, 2), (1, 2), (2, 0)}
+
+
+def test_all_ranks_of_a_node_die_and_it_lives():
+    """Its parts keep their place in the order, which the other set waits for."""
+    faults = [dies_at("replica.counted", 50, 0, 0), dies_at("replica.counted", 90, 1, 0)]
+    assert race(faults) == {(0, 0), (0, 1)}
+
+
+def test_a_node_dies_at_each_step_of_an_order():
+    """The agent of node 0, of set 0, which leads; and of node 2, of set 1, which follows."""
+    for point, node in (("order.executing", 0), ("order.executed", 2), ("order.telling", 0), ("order.told", 0),
+                        ("order.entries_came", 2), ("order.acknowledging", 2), ("order.answering", 0)):
+        done = race(["%s:%d:node:node=%d" % (point, 20, node), dies_at("replica.counted", 120, 3, 1 - node // 2)])
+        assert {(node // 2, 0), (node // 2, 1)} <= done, (point, done)
+
+
+def test_who_counts_for_the_dead_stands_still():
+    for point, nth in (("replica.taking_over", 1), ("replica.counted", 45)):
+        faults = [dies_at("replica.counted", 40, 1, 0), "%s:%d:stop:rank=%d" % (point, nth, native(1, 1))]
+        assert race(faults, stops=(1, 1)) == {(0, 1)}
 
 
 if __name__ == "__main__":
