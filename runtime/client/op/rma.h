@@ -54,6 +54,7 @@ struct rma_named {
     uint32_t what;     /* keel_rmw_op; of an accumulate the keel_type of its elements */
     uint8_t word;      /* bytes of an atomic */
     int64_t a, b;      /* its operands, as in arith_rmw; of an accumulate its scale */
+    bool packed;       /* src has pieces from the offset on (wire/pack.h) */
     const void *src;   /* of an accumulate: len bytes, of one message */
     size_t len;
 };

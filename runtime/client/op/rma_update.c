@@ -7,6 +7,7 @@
 #include "runtime/client/op/handle.h"
 #include "runtime/client/op/near.h"
 #include "runtime/client/op/op_int.h"
+#include "runtime/client/op/packed.h"
 #include "runtime/client/op/task.h"
 #include "runtime/client/threads.h"
 #include "runtime/wire/arith.h"
@@ -195,15 +196,51 @@ uint64_t rma_draw_name(struct client *c)
     return name;
 }
 
+/* Of one message, and where it may be. pack: what it has if it is packed. */
+static bool bad_named(const struct client *c, const keel_segment *s, int rank, size_t offset,
+                      const struct rma_named *how, struct pack *pack)
+{
+    bool adds = how->kind == OP_ACC;
+    size_t reach = adds ? how->len : how->word, unit = adds ? arith_align(how->what) : how->word;
+    if (how->packed && !pack_open(pack, how->src, how->len, true))
+        return true;
+    reach = how->packed ? pack_reach(pack) : reach;
+    return near_bad_range(c, s, rank, offset, reach) || offset % unit || (!how->packed && reach > RMA_NAMED_MAX);
+}
+
+/* The operation counts so many pieces. What has a name is sent for a rank in one set or another, and does not fail. */
+static struct packed *counts_pieces(struct client *c, const struct pack *pack)
+{
+    struct packed *p;
+    client_lock(c);
+    while (!(p = packed_take(&c->ops.packed))) {
+        pthread_mutex_unlock(&c->lock);
+        c->env.sleep(c->env.user, 1);
+        client_lock(c);
+    }
+    p->runs = pack->runs;
+    p->bytes = pack->bytes;
+    c->ops.packed.bytes += pack->bytes;
+    pthread_mutex_unlock(&c->lock);
+    return p;
+}
+
+static void give_back(struct client *c, struct packed *p)
+{
+    client_lock(c);
+    packed_give(&c->ops.packed, p);
+    pthread_mutex_unlock(&c->lock);
+}
+
 keel_status rma_run_named(struct client *c, keel_segment *s, int rank, size_t offset, const struct rma_named *how,
                           int64_t *found)
 {
-    bool adds = how->kind == OP_ACC;
-    size_t len = adds ? how->len : how->word, unit = adds ? arith_align(how->what) : how->word;
-    if (near_bad_range(c, s, rank, offset, len) || offset % unit || len > RMA_NAMED_MAX)
-        return rma_bad_call(c);
+    struct pack pack;
     struct op run;
-    op_init(c, &run, how->kind, s, rank, offset, len);
+    if (bad_named(c, s, rank, offset, how, &pack))
+        return rma_bad_call(c);
+    op_init(c, &run, how->kind, s, rank, offset, how->kind == OP_ACC ? how->len : how->word);
+    run.packed = how->packed ? counts_pieces(c, &pack) : NULL;
     run.what = how->what;
     run.unordered = how->unordered;
     run.word = how->word;
@@ -213,6 +250,8 @@ keel_status rma_run_named(struct client *c, keel_segment *s, int rank, size_t of
     run.named = true;
     run.name = (struct lane_op){.lane = 0, .number = how->name};
     keel_status status = op_run(&run);
+    if (run.packed)
+        give_back(c, run.packed);
     if (found)
         *found = run.result;
     return status;

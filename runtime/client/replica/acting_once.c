@@ -72,16 +72,17 @@ keel_status replica_signals(uint64_t segment, int rank, size_t word, int64_t add
     return acting_writes(&w, NULL);
 }
 
-/* Each piece is one message, and has a name: replicas cut it alike, however far they are. */
+/* Each piece is one message, and has a name: replicas cut it alike, however far they are. What is packed is one. */
 keel_status replica_accumulates(uint64_t segment, int rank, size_t offset, const struct rma_named *how,
                                 const void *src, size_t len)
 {
     keel_status status = KEEL_OK;
-    for (size_t at = 0; at < len && status == KEEL_OK; at += RMA_NAMED_MAX) {
+    size_t most = how->packed ? len : RMA_NAMED_MAX;
+    for (size_t at = 0; at < len && status == KEEL_OK; at += most) {
         struct kept_write w = {
             .pass = KEPT_NAMED, .rank = rank, .segment = segment, .place = offset + at, .once = *how};
         w.bytes = w.once.src = (const uint8_t *)src + at;
-        w.len = w.once.len = len - at < RMA_NAMED_MAX ? len - at : RMA_NAMED_MAX;
+        w.len = w.once.len = len - at < most ? len - at : most;
         w.once.name = rma_draw_name(replica.client);
         status = acting_writes(&w, NULL);
     }

@@ -157,6 +157,20 @@ static void add_doubles(struct replica_program *q, int segment, int target)
     q->outs--;
 }
 
+/* Many in a message. Only where the wrapper cuts them: the library here has no such call. */
+static void add_runs(struct replica_program *q, int segment, int target)
+{
+    const struct replica_segment_plan *g = &q->all->segment[segment];
+    size_t stride = 1 + below(q, 3), most = 1 + (g->doubles - 1) / stride, n = 1 + below(q, most < 8 ? most : 8);
+    size_t at = replica_word_at(q->all, REPLICA_DOUBLES) + 8 * below(q, g->doubles - (n - 1) * stride);
+    const keel_strided how = {.levels = 1, .count = {8, n}, .global_stride = {8 * stride}, .local_stride = {8}};
+    double by[8], scale = 1 + (double)below(q, 3);
+    for (size_t i = 0; i < n; i++)
+        by[i] = rng_double(&q->rng) / 3 * (double)(UINT64_C(1) << below(q, 50));
+    begin_ordered(q, "a strided accumulate");
+    (void)ended(q, q->calls->acc_strided(q->seg[segment], native_of(q, target), at, KEEL_DOUBLE, &scale, by, &how));
+}
+
 static void add_number(struct replica_program *q, int segment, int target)
 {
     int64_t by = 1 + (int64_t)below(q, 1000), scale = 1;
@@ -295,10 +309,14 @@ static void act(struct replica_program *q)
     const struct setup *s = &q->p.w->setup;
     unsigned kind = (unsigned)below(q, s->checked ? 18 : 16);
     q->steps++;
+    if (replicas_act(q->p.w) && !s->plain && below(q, 40) == 0)
+        (void)q->calls->address(q->seg[segment], (q->rank + 1) % q->all->map.ranks); /* nobody does it for the dead */
     if (kind < 6)
         atomic(q, segment, target);
     else if (kind < 7)
         half(q, segment, target);
+    else if (kind < 10 && replicas_act(q->p.w) && below(q, 3) == 0)
+        add_runs(q, segment, target);
     else if (kind < 10)
         add_doubles(q, segment, target);
     else if (kind < 11)
