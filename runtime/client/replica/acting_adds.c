@@ -137,8 +137,8 @@ keel_status act_acc_vector(keel_segment *segment, int native, keel_type type, co
 {
     keel_status status = KEEL_OK;
     acting_binds_segment(segment);
-    if (!is_of_a_rank(segment, native) ||
-        !replica_may_read_pieces(segment, acting_rank_of(native), pieces, n) || !are_elements(type, pieces, n))
+    if (!is_of_a_rank(segment, native) || !replica_may_read_pieces(segment, acting_rank_of(native), pieces, n) ||
+        !are_elements(type, pieces, n))
         return below->acc_vector(segment, native, type, scale, pieces, n);
     struct runs *r = runs_new(segment, native, type, scale);
     for (size_t i = 0; r && i < n && status == KEEL_OK; i++)

@@ -74,15 +74,17 @@ bool acting_may(const keel_segment *segment, int native, size_t offset, const vo
 static keel_status act_put(keel_segment *segment, int native, size_t offset, const void *src, size_t len)
 {
     acting_binds_segment(segment);
-    return acting_may(segment, native, offset, src, len) ? replica_puts(segment->number, acting_rank_of(native), offset, src, len)
-                                                  : below->put(segment, native, offset, src, len);
+    return acting_may(segment, native, offset, src, len)
+               ? replica_puts(segment->number, acting_rank_of(native), offset, src, len)
+               : below->put(segment, native, offset, src, len);
 }
 
 static keel_status act_get(keel_segment *segment, int native, size_t offset, void *dst, size_t len)
 {
     acting_binds_segment(segment);
-    return acting_may(segment, native, offset, dst, len) ? replica_reads(segment->number, acting_rank_of(native), offset, dst, len)
-                                                  : below->get(segment, native, offset, dst, len);
+    return acting_may(segment, native, offset, dst, len)
+               ? replica_reads(segment->number, acting_rank_of(native), offset, dst, len)
+               : below->get(segment, native, offset, dst, len);
 }
 
 /* False: the library refuses it. */
@@ -121,7 +123,8 @@ static bool by_runs(keel_segment *segment, int native, size_t offset, const uint
     struct shape shape;
     struct shape_walk walk;
     uint64_t place[SHAPE_SIDES];
-    if (acting_rank_of(native) < 0 || !replica_may_read_shape(segment, acting_rank_of(native), offset, dst ? dst : src, how, &shape))
+    if (acting_rank_of(native) < 0 ||
+        !replica_may_read_shape(segment, acting_rank_of(native), offset, dst ? dst : src, how, &shape))
         return false;
     *status = KEEL_OK;
     shape_walk_init(&walk, &shape);

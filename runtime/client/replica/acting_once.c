@@ -67,14 +67,13 @@ keel_status replica_signals(uint64_t segment, int rank, size_t word, int64_t add
                                    .what = KEEL_RMW_ADD,
                                    .word = sizeof add,
                                    .a = add};
-    const struct kept_write w = {
-        .pass = KEPT_NAMED, .rank = rank, .segment = segment, .place = word, .once = once};
+    const struct kept_write w = {.pass = KEPT_NAMED, .rank = rank, .segment = segment, .place = word, .once = once};
     return acting_writes(&w, NULL);
 }
 
 /* Each piece is one message, and has a name: replicas cut it alike, however far they are. What is packed is one. */
-keel_status replica_accumulates(uint64_t segment, int rank, size_t offset, const struct rma_named *how,
-                                const void *src, size_t len)
+keel_status replica_accumulates(uint64_t segment, int rank, size_t offset, const struct rma_named *how, const void *src,
+                                size_t len)
 {
     keel_status status = KEEL_OK;
     size_t most = how->packed ? len : RMA_NAMED_MAX;

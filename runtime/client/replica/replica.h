@@ -187,8 +187,8 @@ keel_status replica_puts(uint64_t segment, int rank, size_t offset, const void *
 keel_status replica_signals(uint64_t segment, int rank, size_t word, int64_t add);
 /* Likewise, and also to the parts of the dead (acting_once.c): len bytes of elements, or of a body that is packed; and
  * an atomic, with what it found. blocks   until its turn has come in the order of all sets. */
-keel_status replica_accumulates(uint64_t segment, int rank, size_t offset, const struct rma_named *how,
-                                const void *src, size_t len);
+keel_status replica_accumulates(uint64_t segment, int rank, size_t offset, const struct rma_named *how, const void *src,
+                                size_t len);
 keel_status replica_exchanges(uint64_t segment, int rank, size_t offset, const struct rma_named *how, int64_t *old);
 /* Whoever has told this process something by an atomic, or by a word that it has read, knew of deaths: this one does,
  * too, when this returns. A view that others act by has been prepared here, and until it is here it is said so.

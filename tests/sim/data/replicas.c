@@ -275,7 +275,8 @@ static const struct ordered_part *part_of(const struct world *w, int rank, int s
 {
     int native = replica_native(&w->replicas->map, rank, set);
     const struct node *n = &w->node[w->setup.rank_node[native]];
-    if (!view_set_is_whole(&w->model->view, set) || !w->model->view.alive[w->setup.rank_node[native]] || !n->page || n->dead || !n->agent.ordering.map)
+    if (!view_set_is_whole(&w->model->view, set) || !w->model->view.alive[w->setup.rank_node[native]] || !n->page ||
+        n->dead || !n->agent.ordering.map)
         return NULL;
     return n->agent.ordering.part[class].in ? &n->agent.ordering.part[class] : NULL;
 }
@@ -467,7 +468,7 @@ void replicas_check_end(struct world *w)
     for (int set = 0; w->replicas && set < w->setup.sets; set++)
         for (int segment = 0; view_set_is_whole(&w->model->view, set) && segment < w->replicas->segments; segment++)
             for (int rank = 0; rank < w->replicas->map.ranks; rank++)
-                for (int word = 0; view_rank_lives(&w->model->view, rank) >> set & 1 && word < REPLICA_WORDS && !w->failed;
-                     word++)
+                for (int word = 0;
+                     view_rank_lives(&w->model->view, rank) >> set & 1 && word < REPLICA_WORDS && !w->failed; word++)
                     check_word(w, set, segment, rank, word);
 }
