@@ -1,9 +1,9 @@
 /* What counts once, in each set for which a replica acts: signals, accumulates and atomics, under a name that all
  * replicas of the rank give it. Agents remember names, so who does something again need not know how far it came.
  *
- * Signals go to those ranks that live in the set. Accumulates and atomics have one order in all sets (agent/ordering.h),
- * by the nodes that hold the part, and so they go wherever such a node may be, also to the parts of the dead. What an
- * atomic finds there is nobody's answer: it is asked for in a set in which its target lives. */
+ * Signals go to those ranks that live in the set. Accumulates and atomics have one order in all sets
+ * (agent/ordering.h), by the nodes that hold the part, and so they go wherever such a node may be, also to the parts of
+ * the dead. What an atomic finds there is nobody's answer: it is asked for in a set in which its target lives. */
 #include "runtime/base/fault.h"
 #include "runtime/client/client.h"
 #include "runtime/client/op/signal.h"
