@@ -10,6 +10,8 @@
  * where it is; one that has come to it may take as long as it likes with what it does then, as a program does that
  * was told to go, calls keel_finalize, and writes what it has. The former is a line `made_to_leave` in the event log:
  * what it had begun is then in doubt as with a death.
+ * The memory of ranks that were on one node follows the last of them: one that has moved waits for the others where it
+ * wants to store into its part (keel/update.h).
  * Messages that it has not received by its end are lost, as with a death. Rank 0 has standard input from its beginning
  * where it begins again, as after a death (keelrun --stdin-keep). A program several threads of which call Keel may end
  * in the middle of what the others do; it had better choose. */

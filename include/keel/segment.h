@@ -123,7 +123,8 @@ void keel_local_free(void *memory); /* NULL is allowed */
  * threads   any.  blocks  at the first call for a part, until the node's agent has answered; and, where the node's copy
  *           is being made
  *           again after a death (a process that takes a dead one's place on another node finds it so), until that is
- *           whole. */
+ *           whole; with KEEL_REDUNDANCY_NONE, of the caller's own part where the process has moved before other ranks
+ *           of its old node (keel/move.h), until they have left that, too. */
 void *keel_address(keel_segment *segment, int rank);
 /* The segment in whose part of the rank the address lies, and how far: what keel_address gave, plus *offset. In time
  * that grows with the logarithm of the number of segments. Not while another thread allocates or frees one.

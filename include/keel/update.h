@@ -20,12 +20,13 @@
  *  blocks   keel_update_begin, keel_update_end and keel_segment_track as keel_address does, and until this node's copy
  *           is the one that others are made equal
  *           to: at once but for a process that takes a dead one's place, which waits until the copies of its part are
- *           restored. What is stored before, at
+ *           restored, and one that has moved before other ranks of its old node (keel/move.h), which waits until they
+ *           have left that, too. What is stored before, at
  *           keel_address's place, may be overwritten with what another copy has; and what such a process stores before
  *           its first collective with what
  *           a flush of its neighbours brings of the dead one's.
- *  errors   KEEL_ERR_ARG, KEEL_ERR_STATE (before keel_init, or the node has no copy of the caller's part); those of
- *           keel_put. */
+ *  errors   KEEL_ERR_ARG, KEEL_ERR_STATE (before keel_init, or the node has no copy of the caller's part, and none is
+ *           to come); those of keel_put. */
 #ifndef KEEL_UPDATE_H
 #define KEEL_UPDATE_H
 

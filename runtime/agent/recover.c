@@ -221,6 +221,15 @@ static void show_sets(struct agent *a)
     }
 }
 
+static enum page_part part_of(const struct view *v, int rank)
+{
+    const struct view_rank *k = &v->rank[rank];
+    if (k->node < 0 || k->node == view_slot_node(v, k->slot))
+        return PAGE_PART_HERE;
+    bool goes_on = plan_of_rank(v, rank) >= 0;
+    return goes_on || plan_slot_target(v, k->slot) == k->node ? PAGE_PART_COMES : PAGE_PART_STAYS;
+}
+
 void recover_show_view(struct agent *a)
 {
     const struct view *v = &a->view;
@@ -237,9 +246,8 @@ void recover_show_view(struct agent *a)
     for (int r = 0; r < v->ranks; r++) {
         struct page_rank *k = page_rank(a->page, r);
         uint64_t where = (uint64_t)(uint32_t)v->rank[r].node << 32 | v->rank[r].incarnation;
-        bool away = v->rank[r].node >= 0 && v->rank[r].node != view_slot_node(v, v->rank[r].slot);
         health_show_rank(k, &v->rank[r]);
-        atomic_store_explicit(&k->away, away, memory_order_relaxed);
+        atomic_store_explicit(&k->part, part_of(v, r), memory_order_relaxed);
         atomic_store_explicit(&k->where, where, memory_order_release);
         atomic_store_explicit(&k->doubted, v->rank[r].doubted, memory_order_release);
     }

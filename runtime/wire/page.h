@@ -54,6 +54,13 @@ struct page_route {
     _Atomic int32_t node[COPIES_MAX]; /* the primary first, -1 behind the last */
 };
 
+/* Where a rank's part is that runs. */
+enum page_part {
+    PAGE_PART_HERE,  /* on its node */
+    PAGE_PART_COMES, /* it has moved before others of its slot, which follows them; or it is to go on itself */
+    PAGE_PART_STAYS, /* it has moved, and its slot is with another node for good */
+};
+
 struct page_rank {
     _Atomic uint64_t where;   /* bits 0-31 incarnation, 32-63 node (0xffffffff: nobody runs it) */
     _Atomic uint32_t doubted; /* of this incarnation: how many of its doubts (note.h) were taken up */
@@ -61,8 +68,7 @@ struct page_rank {
     uint32_t index;
     uint32_t replica;      /* of a job with replicas: its place, as in struct replica_map */
     _Atomic uint32_t done; /* it ended by itself */
-    _Atomic uint32_t
-        away; /* it has moved, and its slot is still with another node: its part does not come to where it runs */
+    _Atomic uint32_t part; /* enum page_part */
     /* of its last process that died */
     _Atomic uint64_t died; /* epoch, 0: none */
     _Atomic uint32_t deaths;

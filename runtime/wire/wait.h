@@ -39,6 +39,7 @@ enum wait_call {
     WAIT_TASK,
     WAIT_FINALIZE,
     WAIT_REPLICAS,
+    WAIT_PART,
     WAIT_CALLS,
 };
 
@@ -103,6 +104,7 @@ static inline const char *wait_call_name(uint32_t call)
         "keel_task_next",
         "keel_finalize",
         "a comparison of replicas",
+        "keel_update_begin or keel_segment_track",
     };
     return names[call < WAIT_CALLS ? call : WAIT_NO_CALL];
 }

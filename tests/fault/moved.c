@@ -1,7 +1,7 @@
-/* moved STEPS [barriers|moves|returns|fails]: each rank counts to STEPS in its part of a segment with shadows, a step
+/* moved STEPS [barriers|moves|stores|returns|fails]: each rank counts to STEPS in its part of a segment with shadows, a step
  * every ten milliseconds, and goes on from there where another process was the rank before. With a word all meet after
- * each step; with one of the last three the program chooses how it moves: by keel_move, or by returning from main, with
- * an exit code of 0 or 3. In the end all parts say so, and nobody has failed. */
+ * each step; with one of the last four the program chooses how it moves: by keel_move, or by returning from main, with
+ * an exit code of 0 or 3. With "stores" it counts by plain stores, and odd ranks take their time to move. In the end all parts say so, and nobody has failed. */
 #include <keel/keel.h>
 
 #include <stdint.h>
@@ -12,7 +12,7 @@
 
 #include "../lib/expect.h"
 
-enum { STEP_US = 10000 };
+enum { STEP_US = 10000, LATE_US = 300000 };
 
 /* True: the process is to return from main. */
 static bool moves(const char *how)
@@ -20,17 +20,30 @@ static bool moves(const char *how)
     if (!keel_move_pending())
         return false;
     printf("rank %d moves\n", keel_rank());
-    if (strcmp(how, "moves") == 0) {
+    if (strcmp(how, "stores") == 0 && keel_rank() % 2)
+        usleep(LATE_US);
+    if (strcmp(how, "moves") == 0 || strcmp(how, "stores") == 0) {
         EXPECT(keel_move() == KEEL_ERR_STATE); /* not to move any more; else it does not come back */
         return false;
     }
     return true;
 }
 
+static void count(keel_segment *s, bool stores, int64_t at)
+{
+    if (!stores) {
+        CHECK(keel_put(s, keel_rank(), 0, &at, sizeof at));
+        return;
+    }
+    *(volatile int64_t *)keel_address(s, keel_rank()) = at;
+    CHECK(keel_update_flush(s));
+}
+
 int main(int argc, char **argv)
 {
     const int64_t steps = argc > 1 ? atoi(argv[1]) : 100;
     const bool meets = argc > 2, chooses = meets && strcmp(argv[2], "barriers") != 0;
+    const bool stores = meets && strcmp(argv[2], "stores") == 0;
     uint64_t met = 0;
     keel_segment *s;
     keel_failure failure[8];
@@ -39,6 +52,8 @@ int main(int argc, char **argv)
     CHECK(keel_init());
     const int me = keel_rank();
     CHECK(keel_segment_alloc(sizeof at, KEEL_REDUNDANCY_SHADOW, &s));
+    if (stores)
+        CHECK(keel_segment_track(s));
     CHECK(keel_get(s, me, 0, &at, sizeof at));
     printf("rank %d begins at %lld on node %s\n", me, (long long)at, getenv("KEEL_NODE"));
     fflush(stdout);
@@ -53,7 +68,7 @@ int main(int argc, char **argv)
     while (at < steps) {
         usleep(STEP_US);
         at++;
-        CHECK(keel_put(s, me, 0, &at, sizeof at));
+        count(s, stores, at);
         if (meets)
             CHECK(keel_barrier());
         if (chooses && moves(argv[2])) {

@@ -6,12 +6,13 @@ import resource
 import signal
 import socket
 import struct
+import subprocess
 import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 from descriptors import lacks_descriptors_for_good
-from keeltest import Job, main, state_of, wait_for
+from keeltest import KEELCTL, Job, main, state_of, wait_for
 
 MOVED = os.environ.get("KEEL_MOVED", "build/tests/fault/moved")
 MSG_MOVE = 69
@@ -106,6 +107,18 @@ def test_a_program_that_chooses_returns_from_main():
         move(job, 1, 1, 2)
         code = job.wait()
         assert code == 3 and "rank 1 ended with exit code 3" in job.stderr(), (code, job.stderr())
+
+
+def test_a_rank_that_slides_before_its_neighbour_stores_when_its_part_has_come():
+    """Two ranks a node; the slot follows when the second one has left, too."""
+    with Job(["-n", "6", "--nodes", "3", "--grid", "3x2", "--spare-alloc", "2D(1,1):y", "--substitution", "2D", MOVED,
+              "200", "stores"]) as job:
+        wait_until_it_counts(job, 6)
+        subprocess.run([KEELCTL, "kill-node", job.id(), "1"], check=True, capture_output=True, timeout=60)
+        code = job.wait()
+        assert code == 0 and job.stdout().count("failures") == 6, (code, job.stdout(), job.stderr())
+        moved = [rank for rank in (0, 1, 4, 5) if len(begun(job, rank)) > 1]
+        assert moved and len(moved) % 2 == 0, job.stdout()
 
 
 def test_a_rank_goes_to_a_spare_and_back():

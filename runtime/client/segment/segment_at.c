@@ -29,7 +29,10 @@ void *segment_address(keel_segment *s, int rank)
     const struct page_rank *r = page_rank(s->client->page, rank);
     keel_status status = KEEL_OK;
     bool viewed = s->view && s->view_slot == (int)r->slot;
-    uint8_t *copy = viewed ? s->view : segment_map_whole(s, (int)r->slot, &status);
+    bool is_own = r->slot == page_rank(s->client->page, s->client->rank)->slot;
+    uint8_t *copy = viewed                                            ? s->view
+                    : is_own && s->redundancy == KEEL_REDUNDANCY_NONE ? segment_map_home(s, &status)
+                                                                      : segment_map_whole(s, (int)r->slot, &status);
     if (copy && !viewed)
         segment_seen(s, (int)r->slot, true);
     if (copy)

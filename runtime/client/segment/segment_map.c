@@ -46,27 +46,47 @@ static bool is_home(const struct client *c, int copyset)
            (route.lost || (route.node[0] == c->node && route_mode(route.tag) == ROUTE_DIRECT));
 }
 
+static enum page_part own_part(const struct client *c)
+{
+    return (enum page_part)atomic_load_explicit(&page_rank(c->page, c->rank)->part, memory_order_relaxed);
+}
+
+/* KEEL_IN_PROGRESS: it is not here yet. */
+static keel_status look_for_home(struct keel_segment *s, uint8_t **base)
+{
+    struct client *c = s->client;
+    int slot = (int)page_rank(c->page, c->rank)->slot;
+    bool is_alone = s->redundancy == KEEL_REDUNDANCY_NONE;
+    keel_status status;
+    enum page_part part = own_part(c); /* before the looks: what has come meanwhile is found by the next one */
+    *base = segment_map_whole(s, slot, &status);
+    if (*base && (is_alone || is_home(c, copyset_of(slot, s->redundancy))))
+        return KEEL_OK;
+    if (!*base && !(status == KEEL_ERR_STATE && part == PAGE_PART_COMES))
+        return status;
+    *base = NULL;
+    return part == PAGE_PART_STAYS ? KEEL_ERR_STATE : KEEL_IN_PROGRESS; /* as where the node has no copy */
+}
+
 uint8_t *segment_map_home(struct keel_segment *s, keel_status *status)
 {
     enum { LOOK_AGAIN_MS = 1 };
     struct client *c = s->client;
-    int slot = (int)page_rank(c->page, c->rank)->slot;
-    for (;;) {
-        uint8_t *base = segment_map_whole(s, slot, status);
-        if (!base || s->redundancy == KEEL_REDUNDANCY_NONE || is_home(c, copyset_of(slot, s->redundancy)))
-            return base;
-        if (atomic_load_explicit(&page_rank(c->page, c->rank)->away, memory_order_relaxed)) {
-            *status = KEEL_ERR_STATE; /* as where the node has no copy */
-            return NULL;
-        }
+    struct wait wait = {.call = WAIT_PART, .keeps = true};
+    uint8_t *base;
+    while ((*status = look_for_home(s, &base)) == KEEL_IN_PROGRESS) {
         client_lock(c);
         client_progress(c);
+        uint64_t now = c->env.now(c->env.user);
+        waits_last(c, &wait, now, now);
         *status = c->fatal;
         pthread_mutex_unlock(&c->lock);
         if (*status != KEEL_OK)
-            return NULL;
+            break;
         c->env.sleep(c->env.user, LOOK_AGAIN_MS);
     }
+    waits_over(c, &wait);
+    return base;
 }
 
 bool segment_stores_rest(const struct client *c)
