@@ -1,5 +1,6 @@
 """Nodes that are declared dead, live, and come back as spares."""
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -48,8 +49,8 @@ def returned(job, was, node):
     """It is a member, with its processes, and redundancy was made whole with it."""
     assert job.until(lambda c: c.has("returned", about=node, was=was), "node %d to come back" % was), job.stderr()
     assert job.until(lambda c: c.agents.get(node), "its agent to begin")
-    said = job.stderr()
-    assert "node %d was declared dead" % was in said and "lives, and comes back as node %d, a spare" % node in said, said
+    line = r"node %d was declared dead .*lives, and comes back as node %d, a spare" % (was, node)
+    wait_for(lambda: re.search(line, job.stderr()), "the line: " + line)  # the event comes first
 
 
 def takes_over(job, node, rank, by):
