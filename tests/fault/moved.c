@@ -1,7 +1,8 @@
-/* moved STEPS [barriers|moves|stores|returns|fails]: each rank counts to STEPS in its part of a segment with shadows, a step
- * every ten milliseconds, and goes on from there where another process was the rank before. With a word all meet after
- * each step; with one of the last four the program chooses how it moves: by keel_move, or by returning from main, with
- * an exit code of 0 or 3. With "stores" it counts by plain stores, and odd ranks take their time to move. In the end all parts say so, and nobody has failed. */
+/* moved STEPS [barriers|moves|stores|returns|fails]: each rank counts to STEPS in its part of a segment with shadows, a
+ * step every ten milliseconds, and goes on from there where another process was the rank before. With a word all meet
+ * after each step; with one of the last four the program chooses how it moves: by keel_move, or by returning from main,
+ * with an exit code of 0 or 3. With "stores" it counts by plain stores, and odd ranks take their time to move. In the
+ * end all parts say so, and nobody has failed. */
 #include <keel/keel.h>
 
 #include <stdint.h>
