@@ -46,6 +46,7 @@ struct plane_view {
     uint64_t epoch;
     const int *rank_node;   /* [ranks] -1: nobody runs the rank */
     const bool *node_alive; /* [settings_ids] */
+    int free;               /* nodes of the grid that no slot is on or goes to */
     bool by_loss;           /* the job ends, for a loss that the program is not written for; nobody goes on anywhere */
     /* [REPLICAS_MAX] the sets of a program with replicas: what is left of those that are retired is to be ended */
     const struct replica_loss *loss;

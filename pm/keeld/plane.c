@@ -127,6 +127,8 @@ static void plane_view(void *user, const struct plane_view *v)
                              codec_ints(rank_node, a->job.settings.ranks), "alive", alive);
     if (replica_map_is_used(&a->job.settings.replicas))
         json_object_set_new(view, "sets", keeld_sets_json(&a->job.settings.replicas, v->loss));
+    if (v->free)
+        json_object_set_new(view, "free", json_integer(v->free));
     if (v->nlost)
         json_object_set_new(view, "lost", lost_json(v));
     keeld_dialogue_send_json(a, MSG_VIEW, view);

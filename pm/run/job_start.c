@@ -44,6 +44,7 @@ static void job_news_begin(struct job *j)
     news_init(&j->news, s->nodes, s->spares, s->room, s->ranks, s->rank_node, j->names, tell, j);
     j->news.say_waits = tell_waits;
     j->news.replicas = replica_map_is_used(&s->replicas) ? &s->replicas : NULL;
+    j->news.method = settings_on_grid(s) ? s->grid.method : NULL;
     if (s->degrade_asked || j->news.replicas)
         news_keels(&j->news);
     job_replicas_begin(j);

@@ -207,6 +207,18 @@ void news_begun(struct news *n, int node, int rank)
 
 /* ---- nodes ---- */
 
+/* Nothing where no node is free: that needs no reason. */
+static void add_no_way(const struct news *n, struct line *l)
+{
+    if (!n->method || n->free < 1)
+        return;
+    add(l, ": --substitution %s has no way to ", n->method);
+    if (n->free == 1)
+        add(l, "the node that is free");
+    else
+        add(l, "any of the %d nodes that are free", n->free);
+}
+
 static void node_died(struct news *n, int node, const int *rank_node, uint64_t now_ns)
 {
     struct line l = {.len = 0};
@@ -229,7 +241,8 @@ static void node_died(struct news *n, int node, const int *rank_node, uint64_t n
         if (to >= 0)
             add(&l, " %s on %s", plural(count, "continues", "continue"), news_node(n, to, name, sizeof name));
         else
-            n->lost_ranks += count;
+            add_no_way(n, &l);
+        n->lost_ranks += to < 0 ? count : 0;
         for (int i = 0; i < count; i++)
             n->rank[ranks[i]].signal = 0;
     }

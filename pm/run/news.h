@@ -33,6 +33,8 @@ struct news {
     bool retired[REPLICAS_MAX];         /* that was told of the set */
     int served[REPLICAS_MAX];           /* 1 + the native rank that it lost first and went on without; 0: none */
     bool keels;                         /* the program has called keel_init, or need not: it goes on after a loss */
+    const char *method;                 /* by which slots move on a grid, NULL: there is none */
+    int free; /* nodes of the grid that no slot is on or goes to, in the view that comes next */
     uint64_t epoch;
     uint64_t begin_ns;
     int lost_nodes, lost_ranks, lost_sets, lost_replicas, restarts, returned;

@@ -12,6 +12,7 @@
 #include "runtime/agent/verify.h"
 #include "runtime/base/log.h"
 #include "runtime/plane/plane_int.h"
+#include "runtime/view/plan.h"
 
 enum { OVER_GRACE_NS = 500000000 }; /* others may be dead when the job ends: do not wait longer for them */
 
@@ -35,6 +36,7 @@ static void tell_view(struct plane *p)
     if (!u)
         return;
     u->epoch = v->epoch;
+    u->free = plan_free_nodes(v);
     u->by_loss = v->by_loss;
     memcpy(u->loss, v->loss, sizeof u->loss);
     u->rank_node = calloc((size_t)v->ranks, sizeof *u->rank_node);

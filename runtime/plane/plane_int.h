@@ -120,7 +120,7 @@ struct upcall {
     int *rank_node;
     bool *alive, by_loss;
     struct replica_loss loss[REPLICAS_MAX], *lost; /* lost [nlost] */
-    int nlost;
+    int nlost, free;
     char *text;
 };
 

@@ -220,6 +220,7 @@ static void upcall_run(struct plane *p, const struct upcall *u)
         cb->view(cb->user, &(struct plane_view){.epoch = u->epoch,
                                                 .rank_node = u->rank_node,
                                                 .node_alive = u->alive,
+                                                .free = u->free,
                                                 .by_loss = u->by_loss,
                                                 .loss = u->loss,
                                                 .lost = u->lost,

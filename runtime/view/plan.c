@@ -281,6 +281,11 @@ uint64_t plan_gave_up(const struct view *v, int slot, int *to)
     return v->sliding->stays[slot];
 }
 
+int plan_free_nodes(const struct view *v)
+{
+    return v->sliding && view_ranks_begin_again(v) ? v->sliding->grid.place.nfree : 0;
+}
+
 static bool is_waiting(const struct view *v, int slot, enum plan_waiting why)
 {
     const struct sliding *s = v->sliding;

@@ -106,6 +106,8 @@ enum plan_rebalanced {
 enum plan_rebalanced plan_rebalanced(const struct view *v);
 /* Are slots where they are to be, all of them? */
 bool plan_is_quiet(const struct view *v);
+/* Nodes of the grid that live and start processes, and that no slot is on or goes to; 0: there is no grid. */
+int plan_free_nodes(const struct view *v);
 /* Where they are not: of which one is it so? What a user can do the least about comes first. */
 enum plan_waiting {
     PLAN_LOST,     /* it had no node when its ranks were lost, and gets none */

@@ -110,6 +110,20 @@ def test_where_a_slot_goes_the_node_dies_while_it_is_filled():
         assert sorted(nodes[-1] for nodes in at.values()) == [0, 2, 4] and at[2] == [2, 4], (step, at)
 
 
+def test_a_method_without_a_way_is_told_of():
+    """0 1 | 4 above 2 3 | 5: nodes 4 and 0 die, and 2D moves whole planes: node 5 is of no use to it."""
+    grid = ["--spares", "2", "--grid", "3x2", "--spare-alloc", "2D(1,1)", "--substitution", "2D"]
+    with Job(["-n", "4", "--nodes", "4", "--on-failure", "substitute"] + grid + ["sleep", "1000"]) as job:
+        job.wait_for_ranks(4)
+        for node in 4, 0:
+            subprocess.run([KEELCTL, "kill-node", job.id(), str(node)], check=True, capture_output=True, timeout=30)
+            wait_for(lambda n=node: "node %d died" % n in job.stderr(), "node %d to be dead" % node)
+        told = [line for line in job.stderr().splitlines() if "node 0 died" in line]
+        assert len(told) == 1, job.stderr()
+        assert ("; the job goes on without rank 0: --substitution 2D has no way to the node that is free"
+                in told[0]), told
+
+
 def use_up_descriptors(pid):
     there = {int(fd) for fd in os.listdir("/proc/%d/fd" % pid)}
     soft, hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)

@@ -56,6 +56,26 @@ static void test_news_job_without_mishap_tells_nothing(void **state)
     news_fini(&n);
 }
 
+static void test_news_a_method_that_has_no_way_to_a_node_that_is_free_is_the_reason(void **state)
+{
+    (void)state;
+    struct news n = started(NULL);
+    n.method = "2D";
+    n.free = 1;
+    VIEW(&n, 1, 6 * S, SET(-1, -1, 1, 1, 2, 2), SET(false, true, true, true));
+    n.free = 2;
+    VIEW(&n, 2, 7 * S, SET(-1, -1, 3, -1, 2, 2), SET(false, false, true, true));
+    n.free = 0;
+    VIEW(&n, 3, 8 * S, SET(-1, -1, 3, -1, -1, -1), SET(false, false, false, true));
+    assert_string_equal(told, "node 0 died 1.0 s after the start; the job goes on without ranks 0 and 1: "
+                              "--substitution 2D has no way to the node that is free\n"
+                              "node 1 died 2.0 s after the start; the job goes on without rank 3: --substitution 2D "
+                              "has no way to any of the 2 nodes that are free; rank 2 continues on node 3\n"
+                              "node 2 died 3.0 s after the start; the job goes on without ranks 4 and 5\n");
+    told[0] = '\0';
+    news_fini(&n);
+}
+
 static void test_news_node_that_cannot_start_a_rank_is_told_of_at_once_and_where_it_continues_by_the_view(void **state)
 {
     (void)state;
@@ -395,6 +415,7 @@ int main(void)
         cmocka_unit_test(test_news_sets_that_are_retired_are_told_once),
         cmocka_unit_test(test_news_sets_that_went_on_without_somebody_end_with_the_reason),
         cmocka_unit_test(test_news_job_without_mishap_tells_nothing),
+        cmocka_unit_test(test_news_a_method_that_has_no_way_to_a_node_that_is_free_is_the_reason),
         cmocka_unit_test(test_news_node_that_cannot_start_a_rank_is_told_of_at_once_and_where_it_continues_by_the_view),
         cmocka_unit_test(test_news_rank_that_crashed_for_good_is_remembered),
         cmocka_unit_test(test_news_killed_rank_begins_again_on_its_node),
