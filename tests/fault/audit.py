@@ -10,7 +10,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 import keeltest
 from cluster import Cluster
 from flips import copy_of, flip
-from keeltest import HANG_S, KEELCTL, Skip
+from keeltest import HANG_S, KEELCTL
+from memory_group import MemoryGroup
 from resting import PART, PROGRAM, at_rest, ends_well
 
 HUGE = int(os.environ.get("KEEL_AUDIT_HUGE", 256 << 20))
@@ -88,33 +89,6 @@ def test_copies_are_equal_after_a_node_died():
         job.until(lambda c: c.redundant(), "redundancy to be restored")
         job.expect_equal()
         ends_well(job)
-
-
-class MemoryGroup:
-    """What its processes take from now on is limited (cgroup, version 1 or 2); more ends one of them."""
-
-    def __init__(self, limit):
-        self.folder = None
-        for mount, name in (("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")):
-            folder = "%s/keel-test-%d-%d" % (mount, os.getpid(), limit)
-            try:
-                os.mkdir(folder)
-                self.folder = folder
-                with open(os.path.join(folder, name), "w") as f:
-                    f.write(str(limit))
-                return
-            except OSError:
-                self.close()
-        raise Skip("no memory groups can be made here")
-
-    def add(self, pid):
-        with open(os.path.join(self.folder, "cgroup.procs"), "w") as f:
-            f.write(str(pid))
-
-    def close(self):
-        if self.folder:
-            os.rmdir(self.folder)
-        self.folder = None
 
 
 def test_nodes_whose_memory_ends_while_they_are_filled_lose_nothing():

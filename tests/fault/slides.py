@@ -8,6 +8,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 from keeltest import KEELCTL, Job, main, run, wait_for
+from memory_group import MemoryGroup
 
 STENCIL = os.environ.get("KEEL_STENCIL", "build/apps/stencil/keel-stencil")
 FIELD = [STENCIL, "9p", "--cells", "96x96", "--sweeps", "800"]
@@ -167,6 +168,28 @@ def test_where_a_slot_goes_the_node_may_have_no_more_memory():
         assert given_up == {(2, 3)} and began(job)[2] == [2], (given_up, began(job), job.stderr())
         told = [line for line in job.stderr().splitlines() if line.startswith("keeld node 3: ")]
         assert any("no memory for a copy of a segment" in line and "ulimit -v" in line for line in told), told
+
+
+def test_where_a_slot_goes_the_memory_of_the_node_s_group_ends():
+    """Its cgroup has room for a part of what comes: the copy is declined as it is filled, and nobody is killed."""
+    large = [STENCIL, "9p", "--cells", "2048x2048", "--sweeps", "40"]
+    code, out, err = run(["-n", "1"] + large)
+    assert code == 0 and err == "", (code, err)
+    group = MemoryGroup(8 << 20)
+    try:
+        with Job(["-n", "3", "--nodes", "3", "--on-failure", "substitute", "--spares", "2"] + LINE + large +
+                 ["--redundancy", "triple"], env={"KEEL_LEAVE_MS": "60000"}) as job:
+            wait_for(lambda: len([e for e in job.events("application") if e["name"] == "stencil_begun"]) == 3,
+                     "all to begin")
+            group.add([e["pid"] for e in job.events("start") if e["node"] == 3][0])
+            subprocess.run([KEELCTL, "kill-node", job.id(), "1"], check=True, capture_output=True, timeout=30)
+            code = job.wait()
+            given_up = {(e["slot"], e["to"]) for e in job.events("move_given_up")}
+            assert code == 0 and field(job.stdout()) == field(out), (code, job.stderr())
+            assert given_up == {(2, 3)} and began(job)[2] == [2], (given_up, began(job), job.stderr())
+            assert {e["dead_node"] for e in job.events("view") if "dead_node" in e} == {1}, job.stderr()
+    finally:
+        group.close()
 
 
 def test_where_a_rank_is_to_begin_the_node_has_no_descriptors():
