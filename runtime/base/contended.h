@@ -12,7 +12,8 @@
 #include <stdint.h>
 
 enum {
-    CONTENDED_LATE_NS = 75000,     /* a look that took longer had somebody else's turn in it; */
+    CONTENDED_LATE_NS = 75000,     /* a look that took longer had somebody else's turn in it, */
+    CONTENDED_LONG_NS = 500000,    /* and one of so long somebody's who computes: who waits, too, sleeps before; */
     CONTENDED_LATES = 4,           /* so many within */
     CONTENDED_WINDOW_NS = 5000000, /* so much looking are more than interrupts, and a machine that stands still once */
     CONTENDED_MIN_NS = 20000000,   /* so long nobody looks, */
@@ -38,12 +39,15 @@ static inline void contended_begin(struct contended *c, uint64_t now)
     c->lates = CONTENDED_LATES / 2; /* afterwards fewer are enough */
 }
 
-/* Nothing came in a look that ends `now`. True: others want the processor, so sleep instead. */
-static inline bool contended_in_vain(struct contended *c, uint64_t now)
+/* True: others want the processor, so sleep instead of looking. */
+static inline bool contended_is(const struct contended *c, uint64_t now)
 {
-    uint64_t took = c->looked_at ? now - c->looked_at : 0;
-    bool late = took >= CONTENDED_LATE_NS;
-    c->looked_at = now;
+    return now < c->until;
+}
+
+/* A look that ended `now` took so long: late, if others' turns of that length are to count. */
+static inline void contended_took(struct contended *c, uint64_t took, bool late, uint64_t now)
+{
     c->lates += late;
     c->looks_ns += late ? 0 : took;
     if (late && now >= c->until && c->lates >= CONTENDED_LATES)
@@ -52,7 +56,15 @@ static inline bool contended_in_vain(struct contended *c, uint64_t now)
         c->looks_ns /= 2;
         c->lates /= 2;
     }
-    return now < c->until;
+}
+
+/* Nothing came in a look that ends `now`. True: as contended_is. */
+static inline bool contended_in_vain(struct contended *c, uint64_t now)
+{
+    uint64_t took = c->looked_at ? now - c->looked_at : 0;
+    c->looked_at = now;
+    contended_took(c, took, took >= CONTENDED_LATE_NS, now);
+    return contended_is(c, now);
 }
 
 /* Something came, or the thread has slept: how long that took says nothing. */

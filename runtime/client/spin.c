@@ -19,6 +19,8 @@ struct spin spin_begin(struct looks *l, uint64_t now, bool by_agent)
 {
     bool longer = !by_agent && has_room(l);
     contended_pause(&l->contended);
+    if (!by_agent && contended_is(&l->computed, now))
+        return (struct spin){.begun = now, .keep = UINT64_MAX, .until = now};
     if (!longer || l->pause) {
         l->pause -= longer;
         return (struct spin){
@@ -54,7 +56,7 @@ bool spin_goes_on(struct looks *l, struct spin *spin, uint64_t now, bool came)
         contended_pause(&l->contended);
         return now < spin->until;
     }
-    bool contended = l->few && spin->by_agent && contended_in_vain(&l->contended, now);
+    bool contended = spin->by_agent ? l->few && contended_in_vain(&l->contended, now) : contended_is(&l->computed, now);
     return !contended && now < spin->until;
 }
 
@@ -64,9 +66,11 @@ void spin_awake(struct looks *l, struct spin *spin, uint64_t now)
     contended_pause(&l->contended);
 }
 
-void spin_lend(struct spin *spin, uint64_t since, uint64_t now)
+void spin_lend(struct looks *l, struct spin *spin, uint64_t since, uint64_t now)
 {
     uint64_t away = now - since;
+    if (!spin->by_agent)
+        contended_took(&l->computed, away, away >= CONTENDED_LONG_NS, now);
     if (away < TURN_MIN_NS)
         return;
     away = away < spin->lent ? away : spin->lent;

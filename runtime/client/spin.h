@@ -23,6 +23,7 @@ struct looks {
     uint64_t move_at;       /* not before */
     bool few; /* processors: not one for each rank, so whoever waits for an agent heeds who else wants his */
     struct contended contended;
+    struct contended computed; /* whoever waits for ranks heeds who computes where he looks */
 };
 
 /* A look of one who waits: the processor is offered to others from `keep` on, and it ends at `until`; then say how.
@@ -41,8 +42,8 @@ bool spin_goes_on(struct looks *l, struct spin *spin, uint64_t now, bool came);
 /* After a sleep: look for what it woke for. */
 void spin_awake(struct looks *l, struct spin *spin, uint64_t now);
 /* Others had the processor from `since` until now, if that is longer than offering it takes: the look ends so much
- * later. */
-void spin_lend(struct spin *spin, uint64_t since, uint64_t now);
+ * later, or at once if they compute. */
+void spin_lend(struct looks *l, struct spin *spin, uint64_t since, uint64_t now);
 /* Who is waited for runs on the processor that we look on: is it time to go to another one? Not where there is no
  * room. */
 bool spin_moves(struct looks *l, uint64_t now);

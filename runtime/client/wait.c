@@ -111,7 +111,7 @@ bool client_wait(struct client *c, bool (*done)(void *arg), void *arg, struct wa
             (c->ops.active || c->env.now(c->env.user) >= spin.keep)) {
             uint64_t lent = c->env.now(c->env.user);
             threads_give_way(c); /* the agent that must answer may need this processor */
-            spin_lend(&spin, lent, c->env.now(c->env.user));
+            spin_lend(&c->looks, &spin, lent, c->env.now(c->env.user));
         } else
             threads_let_in(c);
         client_progress(c); /* from here on the lock is kept: no other thread leaves and closes what is armed below */

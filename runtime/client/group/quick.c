@@ -105,7 +105,7 @@ static enum engine_post wait(struct keel_group *g, struct engine_result *result)
             part(c, now, beside < group_member_of(g->ranks, c->rank));
         else if (now >= spin.keep && !patient)
             c->env.yield(c->env.user);
-        spin_lend(&spin, since, c->env.now(c->env.user));
+        spin_lend(&c->looks, &spin, since, c->env.now(c->env.user));
         went = false;
         state = glance(g, result, &went);
         now = c->env.now(c->env.user);

@@ -119,6 +119,38 @@ static void test_spin_others_turns_end_it_where_processors_are_few(void **state)
     assert_int_equal(goes_on(&l, false), 9);
 }
 
+/* So many turns of others while it waits for ranks; the time after them. */
+static uint64_t others_had(struct looks *l, uint64_t now, int turns, uint64_t each_ns)
+{
+    struct spin s = spin_begin(l, now, false);
+    for (int i = 0; i < turns; i++, now += each_ns)
+        spin_lend(l, &s, now, now + each_ns);
+    return now;
+}
+
+static void test_spin_who_computes_ends_the_looking_for_ranks_for_a_while(void **state)
+{
+    (void)state;
+    enum { US = 1000, MS = 1000000 };
+    struct looks l = {.short_ns = SHORT};
+    uint64_t now = others_had(&l, 1000 * (uint64_t)MS, 1000, 400 * US); /* ranks that wait, too */
+    assert_true(spin_begin(&l, now, false).until > now);
+    now = others_had(&l, now, 3, 1400 * US);
+    assert_true(spin_begin(&l, now, false).until > now);
+    struct spin s = spin_begin(&l, now, false);
+    now = others_had(&l, now, 1, 1400 * US);
+    assert_false(spin_goes_on(&l, &s, now, false));
+    s = spin_begin(&l, now + 19 * MS, false);
+    assert_int_equal(s.until, s.begun);
+    assert_true(s.keep > s.until); /* who offers the processor does not get it as soon as something comes */
+    assert_int_equal(spin_begin(&l, now, true).until, now + SHORT);
+    now += 20 * MS;
+    assert_int_equal(spin_begin(&l, now, false).until, now + SHORT);
+    now = others_had(&l, now, 2, 1400 * US); /* still so: for twice as long */
+    assert_int_equal(spin_begin(&l, now + 39 * MS, false).until, now + 39 * MS);
+    assert_true(spin_begin(&l, now + 40 * MS, false).until > now + 40 * MS);
+}
+
 static void test_spin_after_a_sleep_it_looks_for_what_it_woke_for(void **state)
 {
     (void)state;
@@ -154,6 +186,7 @@ int main(void)
         cmocka_unit_test(test_spin_what_an_agent_answers_is_waited_for_briefly),
         cmocka_unit_test(test_spin_what_comes_meanwhile_begins_the_look_anew),
         cmocka_unit_test(test_spin_others_turns_end_it_where_processors_are_few),
+        cmocka_unit_test(test_spin_who_computes_ends_the_looking_for_ranks_for_a_while),
         cmocka_unit_test(test_spin_after_a_sleep_it_looks_for_what_it_woke_for),
         cmocka_unit_test(test_spin_beside_who_is_waited_for_one_of_two_moves_now_and_then),
     };
