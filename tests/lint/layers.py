@@ -85,18 +85,28 @@ def sources(top):
                 yield pathlib.Path(folder, name).relative_to(top)
 
 
-def find(top, includer, text):
-    """What an include names, from the top; None: nothing of the tree. Raises ValueError if it cannot be told."""
+@functools.lru_cache(None)
+def included(path, changed, size):
+    """(line, text) of each include of the file, as it was changed last."""
+    text = COMMENT.sub(lambda m: re.sub(r"[^\n]", " ", m.group()), path.read_text()).replace("\\\n", "  ")
+    return [(text.count("\n", 0, m.start(1)) + 1, m.group(1).strip()) for m in INCLUDE.finditer(text)]
+
+
+def find(top, there, includer, text):
+    """What an include names, from the top; None: nothing of the tree. Raises ValueError if it cannot be told. there:
+    files that are known to be in the tree."""
     kind, name = text[:1], re.split('[">]', text[1:])[0]
     if kind not in ('"', "<"):
         raise ValueError(f"cannot tell what {text} includes")
-    beside = [top / includer.parent] if kind == '"' else []
-    for folder in [*beside, top, top / "include"]:
-        path = pathlib.Path(os.path.normpath(folder / name))
-        if path.is_file():
-            if top not in path.parents:
+    beside = [os.path.dirname(includer)] if kind == '"' else []
+    for folder in [*beside, "", "include"]:
+        path = os.path.normpath(os.path.join(folder, name))
+        if path in there:
+            return path
+        if (top / path).is_file():
+            if top not in pathlib.Path(os.path.normpath(top / path)).parents:
                 raise ValueError(f"{name} is outside the tree")
-            return path.relative_to(top)
+            return path
     if kind == '"' or ".." in name:
         raise ValueError(f"{name} does not exist")
     return None
@@ -109,23 +119,24 @@ def is_in(path, allowed):
 def wrong_includes(top):
     layers = Layers(top)
     bad, seen = list(layers.bad), 0
-    for path in sources(top):
-        layer = layers.of(str(path))
+    files = [str(path) for path in sources(top)]
+    there = set(files)
+    of = functools.lru_cache(None)(layers.of)
+    for path in files:
+        layer = of(path)
         if not layer:
-            bad.append(f"{path}: the folder {path.parent} is no layer: add it to layers.txt")
+            bad.append(f"{path}: the folder {os.path.dirname(path)} is no layer: add it to layers.txt")
             continue
-        text = COMMENT.sub(lambda m: re.sub(r"[^\n]", " ", m.group()), (top / path).read_text())
-        text = text.replace("\\\n", "  ")
-        for match in INCLUDE.finditer(text):
-            where = f"{path}:{text.count(chr(10), 0, match.start(1)) + 1}"
+        state = os.stat(top / path)
+        for line, text in included(top / path, state.st_mtime_ns, state.st_size):
             try:
-                found = find(top, path, match.group(1).strip())
+                found = find(top, there, path, text)
             except ValueError as error:
-                bad.append(f"{where}: {error}")
+                bad.append(f"{path}:{line}: {error}")
                 continue
             seen += found is not None
-            if found and layers.of(str(found)) not in layers.seen[layer]:
-                bad.append(f"{where}: {path.parent} must not include {found}")
+            if found and of(found) not in layers.seen[layer]:
+                bad.append(f"{path}:{line}: {os.path.dirname(path)} must not include {found}")
     if not seen:
         bad.append("no include found: is this the top of the tree?")
     return bad
@@ -155,13 +166,28 @@ def built_objects(top, build):
     return objects
 
 
-@functools.cache
+known = {}
+
+
+def read_symbols(objects):
+    """Asks nm about those that are not known yet, all at once: most of its time is its start."""
+    new = [str(built) for built in objects if built not in known]
+    if not new:
+        return
+    said = subprocess.run(["nm", "--format=posix", "-A", *new], capture_output=True, text=True, check=True).stdout
+    words = {built: [] for built in new}
+    for line in said.splitlines():
+        where, rest = line.split(": ", 1)
+        words[where].append(rest.split())
+    for built, of in words.items():
+        needed = {name.split("@")[0] for name, kind, *_ in of if kind in "Uwv"}
+        known[pathlib.Path(built)] = {name for name, *_ in of} - needed, needed
+
+
 def symbols(built):
     """What an object defines, and what it needs."""
-    lines = subprocess.run(["nm", "--format=posix", str(built)], capture_output=True, text=True, check=True).stdout
-    words = [line.split() for line in lines.splitlines()]
-    needed = {name.split("@")[0] for name, kind, *_ in words if kind in "Uwv"}
-    return {name for name, *_ in words} - needed, needed
+    read_symbols([built])
+    return known[built]
 
 
 def impure_calls(top, objects):
@@ -170,6 +196,7 @@ def impure_calls(top, objects):
         bad.append(f"only {len(pure)} pure sources found: is this the top of the tree?")
     bad += [f"{source}: it is pure, and not built" for source in pure if source not in objects]
     pure = [source for source in pure if source in objects]
+    read_symbols([objects[source] for source in pure])
     defined = set().union(*(symbols(objects[source])[0] for source in pure))
     for source in pure:
         for symbol in sorted(symbols(objects[source])[1] - defined):
