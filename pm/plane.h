@@ -50,6 +50,8 @@ struct plane_view {
     bool by_loss;           /* the job ends, for a loss that the program is not written for; nobody goes on anywhere */
     /* [REPLICAS_MAX] the sets of a program with replicas: what is left of those that are retired is to be ended */
     const struct replica_loss *loss;
+    /* [REPLICAS_MAX] those that do not begin anew any more: by what the last attempt came to nothing (view/view.h) */
+    const struct replica_loss *in_vain;
     const struct replica_loss *lost; /* [nlost] where replicas do the part of the dead: who is dead */
     int nlost;
 };

@@ -89,6 +89,12 @@ json_t *keeld_sets_json(const struct replica_map *m, const struct replica_loss *
     return sets;
 }
 
+static void set_sets(json_t *view, const struct replica_map *m, const struct plane_view *v)
+{
+    json_object_set_new(view, "sets", keeld_sets_json(m, v->loss));
+    json_object_set_new(view, "in_vain", keeld_sets_json(m, v->in_vain));
+}
+
 /* Whom another replica does the part of. */
 static json_t *lost_json(const struct plane_view *v)
 {
@@ -126,7 +132,7 @@ static void plane_view(void *user, const struct plane_view *v)
     json_t *view = json_pack("{s:I, s:o, s:o}", "epoch", (json_int_t)v->epoch, "rank_node",
                              codec_ints(rank_node, a->job.settings.ranks), "alive", alive);
     if (replica_map_is_used(&a->job.settings.replicas))
-        json_object_set_new(view, "sets", keeld_sets_json(&a->job.settings.replicas, v->loss));
+        set_sets(view, &a->job.settings.replicas, v);
     if (v->free)
         json_object_set_new(view, "free", json_integer(v->free));
     if (v->nlost)

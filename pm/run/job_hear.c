@@ -74,7 +74,7 @@ static void take_view(struct job *j, uint64_t epoch, const int *rank_node, const
     j->news.free = (int)json_integer_value(json_object_get(m, "free"));
     news_view(&j->news, epoch, rank_node, alive, clock_now_ns());
     if (is_new && j->replicas.output)
-        job_replicas_view(j, json_object_get(m, "sets"), json_object_get(m, "lost"));
+        job_replicas_view(j, m);
 }
 
 static void tell_view(struct job *j, const json_t *m)

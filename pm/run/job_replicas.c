@@ -1,8 +1,10 @@
 #include "pm/run/job.h"
 
+#include "pm/plane.h"
 #include "pm/wire/codec.h"
 
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -77,6 +79,7 @@ static void let_join(struct job *j, const json_t *sets)
     for (int s = 0; s < map_of(j)->replicas; s++)
         if (j->replicas.loss[s].retired && json_is_null(json_array_get(sets, (size_t)s))) {
             j->replicas.loss[s] = (struct replica_loss){.retired = false};
+            j->replicas.in_vain[s] = false;
             job_event(j, "set_joined", json_pack("{s:i}", "set", s));
         }
 }
@@ -133,8 +136,32 @@ static void lose_all(struct job *j, const json_t *lost)
             lose(j, &loss);
 }
 
-void job_replicas_view(struct job *j, const json_t *sets, const json_t *lost)
+static void tell_in_vain(struct job *j, int set, const struct replica_loss *last)
 {
+    char said[160];
+    int rank = replica_of(map_of(j), last->native).rank;
+    if (last->node < 0)
+        snprintf(said, sizeof said, "its rank %d came to its end", rank);
+    else
+        (void)replica_loss_said(map_of(j), set, last, said, sizeof said);
+    job_say(j, "set %d stays lost: it began anew %d times in vain before it was whole; the last time, %s", set,
+            PLANE_MAX_RESTARTS, said);
+    job_event(j, "set_in_vain", json_pack("{s:i, s:i}", "set", set, "rank", last->native));
+}
+
+static void look_in_vain(struct job *j, const json_t *in_vain)
+{
+    struct replica_loss last;
+    for (int s = 0; s < map_of(j)->replicas; s++)
+        if (!j->replicas.in_vain[s] && loss_of(j, json_array_get(in_vain, (size_t)s), &last)) {
+            j->replicas.in_vain[s] = true;
+            tell_in_vain(j, s, &last);
+        }
+}
+
+void job_replicas_view(struct job *j, const json_t *view)
+{
+    const json_t *sets = json_object_get(view, "sets");
     struct job_replicas *r = &j->replicas;
     bool is_new[REPLICAS_MAX] = {false};
     let_join(j, sets);
@@ -156,7 +183,8 @@ void job_replicas_view(struct job *j, const json_t *sets, const json_t *lost)
             replica_output_retire(r->output, s);
             stdin_feed_taken(&j->feed, job_replicas_taken(j, -1, 0, 0));
         }
-    lose_all(j, lost);
+    lose_all(j, json_object_get(view, "lost"));
+    look_in_vain(j, json_object_get(view, "in_vain"));
 }
 
 /* Of a set that was lost before, and not since. */

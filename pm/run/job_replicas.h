@@ -13,6 +13,7 @@ struct job_replicas {
     struct replica_output *output; /* NULL: the program runs once */
     struct replica_loss loss[REPLICAS_MAX];
     long long lost_at[REPLICAS_MAX]; /* epoch in which it was lost last */
+    bool in_vain[REPLICAS_MAX];      /* it was told that it does not begin anew any more */
     int failed;  /* 1 + the last set whose output was shown until it ended by an error of the program's; 0: none has */
     bool differ; /* on standard output */
     bool *lost;  /* [natives] its replicas do its part */
@@ -24,8 +25,8 @@ struct job_replicas {
 
 void job_replicas_begin(struct job *j);
 void job_replicas_end(struct job *j);
-/* Of a view that is new: which sets are not whole any more; whose part replicas do, or NULL. */
-void job_replicas_view(struct job *j, const json_t *sets, const json_t *lost);
+/* Of a view that is new: which sets are not whole any more, which of them do not begin anew, whose part replicas do. */
+void job_replicas_view(struct job *j, const json_t *view);
 /* What a process of a set that has begun anew writes has its place: MSG_PLACE. */
 void job_replicas_place(struct job *j, const json_t *m);
 /* A process of rank 0 has begun in a set that begins anew. It gets what is read from here on, but nothing where

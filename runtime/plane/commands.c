@@ -39,6 +39,8 @@ static void tell_view(struct plane *p)
     u->free = plan_free_nodes(v);
     u->by_loss = v->by_loss;
     memcpy(u->loss, v->loss, sizeof u->loss);
+    for (int s = 0; s < REPLICAS_MAX; s++)
+        u->in_vain[s] = view_set_in_vain(v, s) ? *view_set_in_vain(v, s) : (struct replica_loss){.retired = false};
     u->rank_node = calloc((size_t)v->ranks, sizeof *u->rank_node);
     u->alive = calloc((size_t)p->agent.members, sizeof *u->alive);
     if (!u->rank_node || !u->alive || (p->agent.partners && !add_lost(&p->agent, u))) {

@@ -119,7 +119,7 @@ struct upcall {
     uint64_t output[2]; /* UPCALL_OUTPUT; epoch: its id, code: it begins */
     int *rank_node;
     bool *alive, by_loss;
-    struct replica_loss loss[REPLICAS_MAX], *lost; /* lost [nlost] */
+    struct replica_loss loss[REPLICAS_MAX], in_vain[REPLICAS_MAX], *lost; /* lost [nlost] */
     int nlost, free;
     char *text;
 };

@@ -223,6 +223,7 @@ static void upcall_run(struct plane *p, const struct upcall *u)
                                                 .free = u->free,
                                                 .by_loss = u->by_loss,
                                                 .loss = u->loss,
+                                                .in_vain = u->in_vain,
                                                 .lost = u->lost,
                                                 .nlost = u->nlost});
         break;

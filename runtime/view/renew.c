@@ -154,9 +154,45 @@ void set_joins(struct view *v, const struct view_event *e)
     memset(&v->loss[e->a], 0, sizeof v->loss[e->a]);
 }
 
+void set_lost_guest(struct view *v, int native, int node, int code)
+{
+    int set = replica_of(v->replicas, native).set;
+    struct replica_loss *last = &v->renewal[set].last;
+    if (v->loss[set].coming && !(last->retired && last->epoch == v->epoch))
+        *last = (struct replica_loss){.retired = true, .native = native, .node = node, .code = code, .epoch = v->epoch};
+}
+
+/* Whom it has lost; who has died comes before who has ended, as that may have come of it. */
+static struct replica_loss first_lost(const struct view *v, int set)
+{
+    struct replica_loss lost = {.retired = false};
+    for (int r = 0; r < v->ranks; r++) {
+        const struct view_rank *k = &v->rank[r];
+        if (!is_of(v, r, set) || view_rank_takes_part(v, r) || (lost.retired && k->state != RANK_DEAD))
+            continue;
+        lost = (struct replica_loss){.retired = true, .native = r, .node = -1, .epoch = v->epoch};
+        if (k->state == RANK_DEAD) {
+            lost.node = k->death.node;
+            lost.signal = k->death.signal;
+            return lost;
+        }
+    }
+    return lost;
+}
+
 void sets_look_at_coming(struct view *v)
 {
     for (int s = 0; v->replicas && s < v->replicas->replicas; s++)
-        if (v->loss[s].coming && (v->stays || !goes_on(v, s)))
+        if (v->loss[s].coming && (v->stays || !goes_on(v, s))) {
             v->loss[s].coming = 0;
+            if (!v->renewal[s].last.retired || v->renewal[s].last.epoch != v->epoch)
+                v->renewal[s].last = first_lost(v, s);
+        }
+}
+
+const struct replica_loss *view_set_in_vain(const struct view *v, int set)
+{
+    const struct view_renewal *n = &v->renewal[set];
+    bool over = v->replicas && v->loss[set].retired && !v->loss[set].coming && n->in_vain >= VIEW_MAX_RESTARTS;
+    return over && n->last.retired ? &n->last : NULL;
 }

@@ -69,6 +69,7 @@ static void retire(struct view *v, int native, struct replica_loss loss)
 
 void sets_rank_ended(struct view *v, int native, int node, int code)
 {
+    set_lost_guest(v, native, node, code);
     retire(v, native, (struct replica_loss){.node = node, .code = code});
 }
 

@@ -148,8 +148,10 @@ struct view {
     bool partners;                          /* a set goes on without a rank that lives in another one (sets.c) */
     struct replica_loss loss[REPLICAS_MAX]; /* of each set (sets.c) */
     struct view_renewal {
-        uint32_t attempt;    /* how often it has begun anew */
-        int in_vain;         /* since it was whole */
+        uint32_t attempt; /* how often it has begun anew */
+        int in_vain;      /* since it was whole */
+        /* by what the last of these came to nothing; all 0 but a node of -1: by the rank's end, with 0 */
+        struct replica_loss last;
     } renewal[REPLICAS_MAX]; /* of each set (renew.c) */
     bool keeps, stays;       /* sets that are lost are to begin anew: the program keeps memory; and they cannot */
     uint64_t joined;         /* epoch of the last view in which a set joined, 0: none has */
@@ -247,6 +249,8 @@ unsigned view_sets_retired(const struct view *v);
 /* Has it begun anew, and is not whole yet? Its attempts so far, with this one. */
 bool view_set_is_coming(const struct view *v, int set);
 uint32_t view_set_attempt(const struct view *v, int set);
+/* By what it came to nothing the last time, if it does not begin anew any more for that; else NULL. */
+const struct replica_loss *view_set_in_vain(const struct view *v, int set);
 /* Would VIEW_SET_BEGINS begin it? */
 bool view_set_may_begin(const struct view *v, int set);
 /* Do all its parts lie where its ranks began? A set that is coming joins only then, and they do so until it loses a

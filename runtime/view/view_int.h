@@ -86,6 +86,8 @@ void follow_place(struct view *v, int copyset);
 bool sets_are_used(const struct view *v);
 /* And where they are: a rank has ended with that code, or asked for the job's end with it. */
 void sets_rank_ended(struct view *v, int native, int node, int code);
+/* renew.c: if it was of a coming set, that is why the attempt is over. */
+void set_lost_guest(struct view *v, int native, int node, int code);
 /* After the view's events: who is not whole any more? */
 void sets_look(struct view *v);
 /* Is the job over, with which code, and why? */

@@ -1,7 +1,8 @@
-/* anew STEPS [NAP_US [mutex|message|file|allocate]]: each rank turns over an array that it keeps, by its left
+/* anew STEPS [NAP_US [mutex|message|file|allocate|never]]: each rank turns over an array that it keeps, by its left
  * neighbour's last word and by what has been added to its own, in each step, and draws numbers. Every tenth step rank 0
  * prints a line, with the clock, random bytes and environment as it sees them, and in the end one number that each word
- * of each step has gone into. With more, it does in step 3 what a set that begins anew cannot take over. */
+ * of each step has gone into. With more, it does in step 3 what a set that begins anew cannot take over; or it never
+ * calls keel_keep_restore ("never"). */
 #include <keel/keel.h>
 
 #include <inttypes.h>
@@ -98,7 +99,9 @@ int main(int argc, char **argv)
     CHECK(keel_keep("all", k, sizeof *k));
     if (me == 0)
         printf("begins\n");
-    CHECK(keel_keep_restore(&at, &since));
+    at = since = 0;
+    if (argc <= 3 || strcmp(argv[3], "never") != 0)
+        CHECK(keel_keep_restore(&at, &since));
     EXPECT(since == 0);
     while (at++ < steps) {
         step(s, k, at);

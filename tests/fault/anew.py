@@ -180,8 +180,38 @@ def test_what_cannot_be_taken_over_is_told():
         with tempfile.TemporaryDirectory() as folder:
             with job(2, what, env={"KEEL_FAULT": LOSES}, before=lambda f=folder: os.chdir(f)) as j:
                 code, err = j.wait(), j.stderr()
-                assert code == 0 and expected() in j.stdout() and line in err, (what, code, err)
+                assert code == 0 and expected() in j.stdout() and err.count(line) == 1, (what, code, err)
                 assert not j.events("set_joined"), (what, err)
+
+
+def test_three_attempts_in_vain_are_told():
+    """A process of each of them dies, or its program does: it has come to its end."""
+    dies = ["replica.guest:1:kill:rank=%d:life=%d" % (RANKS + 1, life) for life in (1, 2, 3)]
+    told = "keelrun: set 1 stays lost: it began anew 3 times in vain before it was whole; the last time, "
+    with job(2, nap=5 * NAP_US, env={"KEEL_FAULT": ",".join([LOSES, *dies])}) as j:
+        code, err = j.wait(), j.stderr()
+        assert code == 0 and expected() in j.stdout() and not j.events("set_joined"), (code, err)
+        assert err.count(told + "set 1 has lost rank 1 (it was killed by SIGKILL)\n") == 1, err
+        assert len(j.events("set_in_vain")) == 1, err
+
+
+def test_a_program_that_never_restores_is_told():
+    """What is kept cannot be written by a process that has not restored it: its guests end."""
+    with job(2, "never", nap=5 * NAP_US, env={"KEEL_FAULT": LOSES}) as j:
+        code, err = j.wait(), j.stderr()
+        assert code == 0 and expected() in j.stdout() and not j.events("set_joined"), (code, err)
+        told = r"set 1 stays lost: .*; the last time, set 1 has lost rank \d \(it ended with exit code 1\)\n"
+        assert len(re.findall(told, err)) == 1, err
+
+
+def test_a_guest_that_does_not_come_is_told():
+    """It stands still before it has said that it waits; the line comes 20 s after it has begun."""
+    late = "replica.guest:1:stop:rank=%d:life=1" % (RANKS + 1)
+    with job(2, nap=40 * NAP_US, env={"KEEL_FAULT": LOSES + "," + late}) as j:
+        code, err = j.wait(), j.stderr()
+        assert code == 0 and expected() in j.stdout() and not j.events("set_joined"), (code, err)
+        line = "it has begun, and its processes have not come to keel_keep_restore for 20 s"
+        assert err.count(line) == 1, err
 
 
 def test_standard_input_that_was_read_is_not_taken_over():

@@ -182,6 +182,7 @@ static void go_on_with(const struct host_told *t)
     replica.exchanges = t->exchanges;
     replica.collectives = t->collectives;
     replica_answers_are(t->answers + 1);
+    replica_was_told_why(t->told_why);
     client_lock(c);
     lanes_go_on(&c->ops.lanes, t->lanes);
     pthread_mutex_unlock(&c->lock);

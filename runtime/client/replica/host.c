@@ -15,11 +15,19 @@ static struct {
     enum replica_bound bound;
     bool keeps;                             /* the agents know that the program keeps memory */
     struct guest_waits waits[REPLICAS_MAX]; /* what this rank's guests have said last */
+    uint64_t told;                          /* reasons: bit set */
+    struct {
+        uint32_t attempt;
+        uint64_t since; /* when it was seen first */
+    } begun[REPLICAS_MAX];
 } us;
+
+#define LATE_NS UINT64_C(20000000000)
 
 /* ---- what sets that begin anew cannot take over ---- */
 
 static const char *const why[BOUNDS] = {
+    [BOUND_LATE] = "it has begun, and its processes have not come to keel_keep_restore for 20 s",
     [BOUND_FILES] = "the program has written files",
     [BOUND_WORLD] = "each set has files of its own",
     [BOUND_TURNS] = "the program has mutexes or task pools",
@@ -89,13 +97,24 @@ static bool is_at_rest(void)
     return rests;
 }
 
+/* Its guest of this rank does not wait yet, and the attempt was there some time ago. */
+static bool is_late(int set, uint32_t attempt, uint64_t now)
+{
+    if (us.begun[set].attempt != attempt) {
+        us.begun[set].attempt = attempt;
+        us.begun[set].since = now;
+    }
+    return us.waits[set].attempt != attempt && now - us.begun[set].since > LATE_NS;
+}
+
 /* As this replica has it; [REPLICAS_MAX]: why a set that is lost stays so, if one is. */
 static struct replica_answer who_waits(void)
 {
     struct renew_set sets[REPLICAS_MAX];
     uint32_t waits[REPLICAS_MAX] = {0};
     struct replica_answer a = {{0}};
-    bool any = false;
+    bool any = false, late = false;
+    uint64_t now = replica.client->env.now(replica.client->env.user);
     look_at_world();
     for (int s = 0; s < replica.sets; s++) {
         sets[s] = takeover_set(s);
@@ -104,39 +123,45 @@ static struct replica_answer who_waits(void)
             continue;
         hear_waits(s, sets[s].attempt);
         waits[s] = (uint32_t)us.waits[s].attempt;
+        late = late || is_late(s, sets[s].attempt, now);
         if (waits[s] == sets[s].attempt && us.waits[s].structure != replica.structure)
             replica_bound_by(BOUND_STRUCTURE);
     }
     struct renew_waits w = renew_answer(sets, replica.sets, waits);
     for (int s = 0; s < replica.sets && !us.bound && is_at_rest(); s++)
         a.value[s] = w.attempt[s];
-    a.value[REPLICAS_MAX] = any ? us.bound : BOUND_NOT;
+    a.value[REPLICAS_MAX] = !any ? BOUND_NOT : us.bound ? us.bound : late ? BOUND_LATE : BOUND_NOT;
     return a;
 }
 
-/* Each replica says the same. */
-static void say_bound(int64_t bound)
+void replica_tells_why(uint64_t bound)
 {
-    static bool said;
-    if (bound <= BOUND_NOT || bound >= BOUNDS || said)
+    if (bound <= BOUND_NOT || bound >= BOUNDS || us.told >> bound & 1)
         return;
-    said = true;
-    log_warn("a set that is lost does not begin anew: %s", why[bound]);
+    us.told |= UINT64_C(1) << bound;
+    if (replica.rank == 0)
+        log_warn("a set that is lost does not begin anew: %s", why[bound]);
+}
+
+void replica_was_told_why(uint64_t told)
+{
+    us.told = told;
 }
 
 _Static_assert((int)REPLICAS_MAX < (int)ANSWER_VALUES, "and one more");
 
-void replica_ask_who_waits(struct renew_waits *out)
+void replica_ask_who_waits(struct renew_waits *out, uint64_t *why_not)
 {
     struct replica_answer a;
     *out = (struct renew_waits){{0}};
+    *why_not = BOUND_NOT;
     if (!may_renew() || replica.guest)
         return;
     if (replica_decides(&a))
         a = replica_tell(who_waits());
     for (int s = 0; s < replica.sets; s++)
         out->attempt[s] = (uint32_t)a.value[s];
-    say_bound(a.value[REPLICAS_MAX]);
+    *why_not = (uint64_t)a.value[REPLICAS_MAX];
     replica_did_bytes(CALL_keep_commit, -1, NULL, 0, a.value, sizeof a.value);
 }
 
@@ -159,6 +184,7 @@ static void tell(struct life guest, uint64_t version)
                              .version = version,
                              .exchanges = replica.exchanges,
                              .answers = replica_answers(),
+                             .told_why = us.told,
                              .collectives = replica.collectives,
                              .sum = replica.ops.now};
     keel_segment_part part;

@@ -331,6 +331,7 @@ bool replica_is_answering(void);
 /* What the program does that a set which begins anew cannot take over. */
 enum replica_bound {
     BOUND_NOT,
+    BOUND_LATE, /* not yet, either: its processes do not come to keel_keep_restore */
     BOUND_FILES,
     BOUND_WORLD,
     BOUND_TURNS,
@@ -346,9 +347,13 @@ void replica_keeps(void);
 /* The program has made or freed something that each process of the rank must have. */
 void replica_makes(enum replica_call call, uint64_t what);
 /* In keel_keep_commit, before replicas compare: the sets whose guest of this rank waits, by the one that decides. None
- * where replicas do not go in step, or do each other's part. */
+ * where replicas do not go in step, or do each other's part. *why_not: why a set that is lost stays so (BOUND_NOT: none
+ * does), as far as this rank knows. */
 struct renew_waits;
-void replica_ask_who_waits(struct renew_waits *out);
+void replica_ask_who_waits(struct renew_waits *out, uint64_t *why_not);
+/* When all of the set have said so, the greatest: rank 0 tells people, once. And, of a guest: which were told. */
+void replica_tells_why(uint64_t bound);
+void replica_was_told_why(uint64_t told);
 /* When the version counts, and all of the set have said who waits, words [2 * REPLICAS_MAX] the greatest of each.
  * blocks   until the set that waits for all has joined, or is lost. */
 void replica_hosts(const uint64_t *words, uint64_t version);

@@ -19,7 +19,7 @@ struct guest_waits {
  * in the order of their numbers, and of that of kept memory. */
 struct host_told {
     uint64_t attempt, version, parts;
-    uint64_t exchanges, answers, collectives;
+    uint64_t exchanges, answers, collectives, told_why;
     struct check_sum sum;
     uint64_t output[2]; /* bytes of standard output and error so far */
     uint64_t lanes[LANES_MAX];

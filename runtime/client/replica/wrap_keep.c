@@ -75,7 +75,7 @@ static keel_status compare_kept(uint64_t version)
     return status == KEEL_OK ? replica_meet(CALL_keep_commit) : status;
 }
 
-enum { WORDS = 2 + 2 * REPLICAS_MAX };
+enum { WHY = 2 + 2 * REPLICAS_MAX, WORDS };
 
 /* All ranks of the set say words, n of them: the greatest of each. blocks   until all have. */
 static keel_status greatest(uint64_t *words, size_t n)
@@ -95,7 +95,7 @@ keel_status replica_keep_commit(uint64_t version)
     if (status == KEEL_OK)
         status = replica_after(BELOW->fence_all());
     if (status == KEEL_OK)
-        replica_ask_who_waits(&who);
+        replica_ask_who_waits(&who, &said[WHY]);
     if (status == KEEL_OK)
         status = compare_kept(version);
     replica_binds();
@@ -109,6 +109,8 @@ keel_status replica_keep_commit(uint64_t version)
         status = KEEL_ERR_MISMATCH;
     keep_met(c, version, replica.collectives, status == KEEL_OK);
     replica.collectives += status == KEEL_OK;
+    if (status == KEEL_OK)
+        replica_tells_why(said[WHY]);
     if (status == KEEL_OK)
         replica_hosts(said + 2, version);
     return status;

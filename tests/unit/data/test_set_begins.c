@@ -272,10 +272,48 @@ static void test_set_begins_three_times_in_vain(void **state)
     for (uint32_t i = 1; i <= VIEW_MAX_RESTARTS; i++) {
         begin(1);
         assert_int_equal(view_set_attempt(&v, 1), i);
+        assert_null(view_set_in_vain(&v, 1));
+        die(replica_native(&map, 1, 1));
         lose(1);
     }
+    const struct replica_loss *last = view_set_in_vain(&v, 1); /* whom it lost first */
+    assert_non_null(last);
+    assert_int_equal(last->native, replica_native(&map, 1, 1));
+    assert_int_equal(last->signal, SIGKILL);
+    assert_null(view_set_in_vain(&v, 0));
     begin(1);
     assert_int_equal(view_set_attempt(&v, 1), VIEW_MAX_RESTARTS);
+}
+
+/* A guest that comes to its end has not come to keel_keep_restore. */
+static void test_set_that_ends_in_vain_says_so(void **state)
+{
+    (void)state;
+    lose(1);
+    for (uint32_t i = 1; i <= VIEW_MAX_RESTARTS; i++) {
+        begin(1);
+        end(replica_native(&map, 0, 1));
+        lose(1);
+    }
+    assert_non_null(view_set_in_vain(&v, 1));
+    assert_int_equal(view_set_in_vain(&v, 1)->native, replica_native(&map, 0, 1));
+    assert_int_equal(view_set_in_vain(&v, 1)->node, -1);
+}
+
+static void test_set_whose_guest_fails_in_vain_says_its_code(void **state)
+{
+    (void)state;
+    lose(1);
+    for (uint32_t i = 1; i <= VIEW_MAX_RESTARTS; i++) {
+        begin(1);
+        const uint32_t native = (uint32_t)replica_native(&map, 1, 1);
+        const struct view_event e = {.type = VIEW_RANK_DONE, .a = native, .b = v.rank[native].incarnation, .c = i};
+        apply(&e, 1);
+        lose(1);
+    }
+    assert_non_null(view_set_in_vain(&v, 1));
+    assert_int_equal(view_set_in_vain(&v, 1)->native, replica_native(&map, 1, 1));
+    assert_int_equal(view_set_in_vain(&v, 1)->code, VIEW_MAX_RESTARTS);
 }
 
 static void test_job_ends_without_a_set_that_is_coming(void **state)
@@ -318,6 +356,8 @@ int main(void)
         TEST(test_set_that_loses_a_rank_before_it_joins_is_retired),
         TEST(test_set_that_joins_and_loses_a_rank_in_one_view_is_retired),
         TEST(test_set_begins_three_times_in_vain),
+        TEST(test_set_that_ends_in_vain_says_so),
+        TEST(test_set_whose_guest_fails_in_vain_says_its_code),
         TEST(test_job_ends_without_a_set_that_is_coming),
         TEST(test_job_ends_with_the_last_set_that_is_whole),
     };
