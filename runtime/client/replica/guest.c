@@ -16,7 +16,6 @@ enum { CHUNK = 1 << 20 };
 
 static struct {
     struct renew_guest rules;
-    uint64_t said[REPLICAS_MAX]; /* 1 + the incarnation of the host that it has said it to */
     struct host_told told[REPLICAS_MAX];
     keel_segment_part *part[REPLICAS_MAX]; /* [told.parts] */
     uint8_t *chunk;
@@ -24,16 +23,16 @@ static struct {
 
 /* ---- hosts ---- */
 
-/* Once to each life. */
 static void say_that_it_waits(int set)
 {
     const struct guest_waits waits = {replica.guest, replica.structure};
+    const struct renew_set is = takeover_set(set);
     struct life host = takeover_life_now(set);
-    if (!takeover_set(set).whole || us.said[set] == 1 + (uint64_t)host.incarnation)
+    if (!renew_guest_says(&us.rules, set, &is, host.incarnation))
         return;
     keel_status status = mail_send_replica(replica.client, host, REPLICA_WAITS, &waits, sizeof waits);
     if (status == KEEL_OK || status == KEEL_ERR_RANK_DEAD)
-        us.said[set] = 1 + (uint64_t)host.incarnation;
+        renew_guest_said(&us.rules, set, host.incarnation);
 }
 
 static bool hear(struct life host, enum replica_tag tag, void *data, size_t len)
@@ -61,8 +60,10 @@ static bool hear_parts(int set, struct life host)
 
 static void hear_host(int set)
 {
-    struct life host = takeover_life(set, (uint32_t)(us.said[set] - 1));
-    if (!us.said[set] || !mail_has_replica(replica.client, host, REPLICA_TOLD, replica.guest) ||
+    uint32_t life;
+    bool hears = renew_guest_hears(&us.rules, set, &life);
+    struct life host = takeover_life(set, life);
+    if (!hears || !mail_has_replica(replica.client, host, REPLICA_TOLD, replica.guest) ||
         !hear(host, REPLICA_TOLD, &us.told[set], sizeof us.told[set]) || !hear_parts(set, host))
         return;
     (void)renew_guest_told(&us.rules, set, (uint32_t)us.told[set].attempt, us.told[set].version);
@@ -131,7 +132,7 @@ static void await_version(void)
             if (s != replica.set) {
                 say_that_it_waits(s);
                 hear_host(s);
-                native = us.said[s] ? takeover_life_now(s).rank : native;
+                native = us.rules.said[s] ? takeover_life_now(s).rank : native;
             }
         read_from(us.rules.from);
         if (!us.rules.has)
@@ -209,10 +210,8 @@ keel_status replica_is_guest(uint64_t *version)
     FAULT_POINT("replica.guest");
     await_version();
     FAULT_POINT("replica.has_read");
-    const struct host_told *t = NULL;
-    for (int s = 0; s < replica.sets && !t; s++)
-        t = us.told[s].version == us.rules.has && us.told[s].attempt == replica.guest ? &us.told[s] : NULL;
-    keel_status status = t ? keep_take_over(replica.client, t->version, t->collectives) : KEEL_ERR_SYSTEM;
+    const struct host_told *t = &us.told[us.rules.host];
+    keel_status status = keep_take_over(replica.client, t->version, t->collectives);
     if (status == KEEL_OK)
         status = agree();
     if (status != KEEL_OK)

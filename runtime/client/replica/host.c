@@ -16,10 +16,7 @@ static struct {
     bool keeps;                             /* the agents know that the program keeps memory */
     struct guest_waits waits[REPLICAS_MAX]; /* what this rank's guests have said last */
     uint64_t told;                          /* reasons: bit set */
-    struct {
-        uint32_t attempt;
-        uint64_t since; /* when it was seen first */
-    } begun[REPLICAS_MAX];
+    struct renew_late late[REPLICAS_MAX];
 } us;
 
 #define LATE_NS UINT64_C(20000000000)
@@ -97,16 +94,6 @@ static bool is_at_rest(void)
     return rests;
 }
 
-/* Its guest of this rank does not wait yet, and the attempt was there some time ago. */
-static bool is_late(int set, uint32_t attempt, uint64_t now)
-{
-    if (us.begun[set].attempt != attempt) {
-        us.begun[set].attempt = attempt;
-        us.begun[set].since = now;
-    }
-    return us.waits[set].attempt != attempt && now - us.begun[set].since > LATE_NS;
-}
-
 /* As this replica has it; [REPLICAS_MAX]: why a set that is lost stays so, if one is. */
 static struct replica_answer who_waits(void)
 {
@@ -123,7 +110,7 @@ static struct replica_answer who_waits(void)
             continue;
         hear_waits(s, sets[s].attempt);
         waits[s] = (uint32_t)us.waits[s].attempt;
-        late = late || is_late(s, sets[s].attempt, now);
+        late = renew_is_late(&us.late[s], &sets[s], waits[s], now, LATE_NS) || late;
         if (waits[s] == sets[s].attempt && us.waits[s].structure != replica.structure)
             replica_bound_by(BOUND_STRUCTURE);
     }
@@ -206,20 +193,20 @@ static void tell(struct life guest, uint64_t version)
 static enum renew_fate stands_still(int set, uint32_t attempt, uint64_t version)
 {
     struct renew_set sets[REPLICAS_MAX];
+    struct renew_host rules;
     struct life guest = takeover_life(set, attempt);
     struct wait wait = {.whom = nap_for_process, .arg = &guest.rank};
     enum renew_fate fate;
-    bool told = false;
+    bool tells;
+    renew_host_init(&rules, set, attempt);
     for (;;) {
         for (int s = 0; s < replica.sets; s++)
             sets[s] = takeover_set(s);
-        fate = renew_fate(&sets[set], attempt);
+        fate = renew_host_looks(&rules, sets, replica.sets, replica.set, &tells);
         if (fate != RENEW_WAITS)
             break;
-        if (!told && renew_tells(sets, replica.sets, replica.set)) {
+        if (tells)
             tell(guest, version);
-            told = true;
-        }
         nap(&wait);
     }
     waits_over(replica.client, &wait);

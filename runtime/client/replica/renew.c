@@ -46,11 +46,48 @@ enum renew_fate renew_fate(const struct renew_set *set, uint32_t attempt)
     return set->whole ? RENEW_JOINS : set->coming ? RENEW_WAITS : RENEW_GONE;
 }
 
+void renew_host_init(struct renew_host *h, int guest, uint32_t attempt)
+{
+    *h = (struct renew_host){.guest = guest, .attempt = attempt};
+}
+
+enum renew_fate renew_host_looks(struct renew_host *h, const struct renew_set *sets, int n, int own, bool *tells)
+{
+    enum renew_fate fate = renew_fate(&sets[h->guest], h->attempt);
+    *tells = fate == RENEW_WAITS && !h->told && renew_tells(sets, n, own);
+    h->told = h->told || *tells;
+    return fate;
+}
+
+bool renew_is_late(struct renew_late *l, const struct renew_set *set, uint32_t waits, uint64_t now_ns,
+                   uint64_t limit_ns)
+{
+    if (l->attempt != set->attempt)
+        *l = (struct renew_late){set->attempt, now_ns};
+    return set->coming && waits != set->attempt && now_ns - l->since_ns > limit_ns;
+}
+
 /* ---- guests ---- */
 
 void renew_guest_init(struct renew_guest *g, uint32_t attempt)
 {
     *g = (struct renew_guest){.attempt = attempt, .from = -1};
+}
+
+bool renew_guest_says(const struct renew_guest *g, int set, const struct renew_set *is, uint32_t life)
+{
+    return is->whole && g->said[set] != 1 + (uint64_t)life;
+}
+
+void renew_guest_said(struct renew_guest *g, int set, uint32_t life)
+{
+    g->said[set] = 1 + (uint64_t)life;
+}
+
+bool renew_guest_hears(const struct renew_guest *g, int set, uint32_t *life)
+{
+    *life = (uint32_t)(g->said[set] - 1);
+    return g->said[set];
 }
 
 bool renew_guest_told(struct renew_guest *g, int set, uint32_t attempt, uint64_t version)
@@ -69,6 +106,7 @@ int renew_guest_read(struct renew_guest *g, bool all)
 {
     g->told &= ~(1U << g->from);
     g->has = all ? g->version[g->from] : 0;
+    g->host = g->from;
     g->from = all || !g->told ? -1 : __builtin_ctz(g->told);
     return g->from;
 }

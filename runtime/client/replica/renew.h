@@ -1,4 +1,5 @@
-/* How a set that has begun anew gets what the whole sets have (docs/adr/0198). Pure; nothing calls it yet.
+/* How a set that has begun anew gets what the whole sets have (docs/adr/0198). Pure: host.c and guest.c carry
+ * out what it says.
  *
  * A *guest* is a process of a coming set (view/renew.c), its *hosts* are the replicas of the same rank in whole sets.
  *
@@ -58,17 +59,48 @@ enum renew_fate {
 /* What became of that attempt, for its hosts and for its guests. */
 enum renew_fate renew_fate(const struct renew_set *set, uint32_t attempt);
 
+/* One that stands still for the guest of a set, from renew_agreed on. */
+struct renew_host {
+    int guest; /* its set */
+    uint32_t attempt;
+    bool told; /* its guest, where the version lies */
+};
+
+void renew_host_init(struct renew_host *h, int guest, uint32_t attempt);
+/* By the view as it is now, for the host of `own`. *tells: it is to tell its guest, now and once. What the fate is the
+ * host that decides tells the others, as an answer. */
+enum renew_fate renew_host_looks(struct renew_host *h, const struct renew_set *sets, int n, int own, bool *tells);
+
+/* How long the guest of a rank keeps the hosts of that rank waiting. */
+struct renew_late {
+    uint32_t attempt; /* seen first */
+    uint64_t since_ns;
+};
+
+/* The set comes, and its guest of this rank has said that it waits in attempt `waits`: has it been more than limit_ns
+ * that it did not come to this attempt? */
+bool renew_is_late(struct renew_late *l, const struct renew_set *set, uint32_t waits, uint64_t now_ns,
+                   uint64_t limit_ns);
+
 /* ---- guests ---- */
 
 struct renew_guest {
     uint32_t attempt;
+    uint64_t said[REPLICAS_MAX];    /* 1 + the life of the host that it has said to that it waits; 0: to none */
     int from;                       /* whom it reads from, -1: nobody */
     unsigned told;                  /* who else has told where it lies: bit set */
     uint64_t version[REPLICAS_MAX]; /* what each has told */
-    uint64_t has;                   /* the version that it has read whole, 0: none */
+    uint64_t has;                   /* the version that it has read whole, 0: none, */
+    int host;                       /* and from whom: it goes on where that one is */
 };
 
 void renew_guest_init(struct renew_guest *g, uint32_t attempt);
+/* Is it to say that it waits to the host that has this life, in a set that is like that? Once to each life: renew_said
+ * when that has taken it, or has died. */
+bool renew_guest_says(const struct renew_guest *g, int set, const struct renew_set *is, uint32_t life);
+void renew_guest_said(struct renew_guest *g, int set, uint32_t life);
+/* From which life it hears in that set; false: from none, as it has said nothing there. */
+bool renew_guest_hears(const struct renew_guest *g, int set, uint32_t *life);
 /* The host in that set has told. True: it is to be read from now. */
 bool renew_guest_told(struct renew_guest *g, int set, uint32_t attempt, uint64_t version);
 /* All that was to be read is read, or some of it could not be. Returns the set that is to be read from now, -1: none;

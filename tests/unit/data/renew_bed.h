@@ -62,11 +62,9 @@ struct process {
     uint64_t step, word[WORDS];
     uint32_t with[SETS]; /* lives that it goes on with; ALONE: none */
     struct word sum[SETS][2], answer[SETS][2];
-    uint32_t waits[SETS], waits_told[SETS];
+    uint32_t waits[SETS];
     struct renew_waits who_waits;
-    int guest_set; /* whose guest it gives to, in that attempt */
-    uint32_t attempt;
-    bool told; /* its guest */
+    struct renew_host host;
     struct renew_guest guest;
     int reading; /* which word */
 };

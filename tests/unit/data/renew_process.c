@@ -37,6 +37,13 @@ static void send(struct process *p, int set, int kind, uint64_t number, uint64_t
     bed_send(p->bed, p->native, replica_native(&p->bed->map, p->rank, set), &w);
 }
 
+/* What a host says that has this life; of another one it takes nothing. */
+static bool hears(const struct process *p, int set, uint32_t life)
+{
+    uint32_t of;
+    return renew_guest_hears(&p->guest, set, &of) && of == life;
+}
+
 void process_takes(struct process *p, int from, const struct word *w)
 {
     switch (w->kind) {
@@ -50,7 +57,7 @@ void process_takes(struct process *p, int from, const struct word *w)
         p->waits[from] = w->life;
         break;
     default:
-        if (p->phase >= IS_GUEST && p->phase <= READS &&
+        if (p->phase >= IS_GUEST && p->phase <= READS && hears(p, from, w->life) &&
             renew_guest_told(&p->guest, from, (uint32_t)w->value[0], w->number)) {
             p->reading = 0;
             enter(p, READS);
@@ -178,17 +185,17 @@ static void computes(struct process *p)
 static void hosts(struct process *p)
 {
     const struct facts *f = &p->bed->facts[p->view];
-    if (renew_tells(f->set, p->bed->sets, p->set) && !p->told) {
+    bool tells;
+    enum renew_fate fate = renew_host_looks(&p->host, f->set, p->bed->sets, p->set, &tells);
+    if (tells) {
         p->bed->told_again += p->set > 0;
-        send(p, p->guest_set, TOLD, p->step, p->attempt);
-        p->told = true;
+        send(p, p->host.guest, TOLD, p->step, p->host.attempt);
     }
-    enum renew_fate fate = renew_fate(&f->set[p->guest_set], p->attempt);
     struct word word = {.value = {fate}};
     if (!asks(p, 2 * p->step + 1, fate != RENEW_WAITS, &word))
         return;
     fate = (enum renew_fate)word.value[0];
-    p->with[p->guest_set] = fate == RENEW_JOINS ? p->attempt : ALONE;
+    p->with[p->host.guest] = fate == RENEW_JOINS ? p->host.attempt : ALONE;
     next_step(p);
 }
 
@@ -199,22 +206,23 @@ static void gathers_answers(struct process *p)
     renew_words(&p->who_waits, words);
     if (!gathers(p, g, words, 2 * REPLICAS_MAX))
         return;
-    p->told = false;
-    p->guest_set = renew_agreed(g->greatest, &p->attempt);
-    if (p->guest_set >= 0)
-        enter(p, HOSTS);
-    else
+    uint32_t attempt;
+    int guest = renew_agreed(g->greatest, &attempt);
+    if (guest < 0) {
         next_step(p);
+        return;
+    }
+    renew_host_init(&p->host, guest, attempt);
+    enter(p, HOSTS);
 }
 
 /* ---- a guest ---- */
 
-/* Each life of a host hears of it once. */
 static void tells_hosts(struct process *p)
 {
     for (int s = 0; s < p->bed->sets; s++)
-        if (s != p->set && p->waits_told[s] != set_of(p, s)->attempt) {
-            p->waits_told[s] = set_of(p, s)->attempt;
+        if (s != p->set && renew_guest_says(&p->guest, s, set_of(p, s), set_of(p, s)->attempt)) {
+            renew_guest_said(&p->guest, s, set_of(p, s)->attempt);
             send(p, s, WAITS, 0, 0);
         }
 }
@@ -256,6 +264,7 @@ static void awaits(struct process *p)
         p->with[s] = set_of(p, s)->whole ? set_of(p, s)->attempt : ALONE;
     p->bed->joined++;
     p->step = p->guest.has;
+    assert_int_equal(p->guest.version[p->guest.host], p->guest.has);
     next_step(p);
 }
 
@@ -269,10 +278,8 @@ void process_begin(struct process *p, struct bed *b, int native, uint32_t life, 
     p->hangs = rng_below(&b->rng, 20) == 0;
     p->step = 1;
     p->view = b->views - 1;
-    for (int s = 0; s < SETS; s++) {
+    for (int s = 0; s < SETS; s++)
         p->sum[s][0].kind = p->sum[s][1].kind = p->answer[s][0].kind = p->answer[s][1].kind = KINDS;
-        p->waits_told[s] = ALONE;
-    }
     p->word[0] = (uint64_t)me.rank + 7;
     renew_guest_init(&p->guest, life);
 }

@@ -129,11 +129,73 @@ static void test_renew_set_is_waited_for_when_its_memory_is_at_home(void **state
     assert_int_equal(renew_answer(sets, 2, waits).attempt[1], 3);
 }
 
+/* A host that was not the lowest tells its guest when it is, and nobody tells twice; and nobody when it is over. */
+static void test_renew_host_tells_once_when_it_is_the_lowest(void **state)
+{
+    (void)state;
+    struct renew_set sets[] = {{.whole = true}, {.whole = true}, {.coming = true, .attempt = 2}};
+    struct renew_host lower, higher;
+    bool tells;
+    renew_host_init(&lower, 2, 2);
+    renew_host_init(&higher, 2, 2);
+    assert_int_equal(renew_host_looks(&lower, sets, 3, 0, &tells), RENEW_WAITS);
+    assert_true(tells);
+    assert_int_equal(renew_host_looks(&lower, sets, 3, 0, &tells), RENEW_WAITS);
+    assert_false(tells);
+    assert_int_equal(renew_host_looks(&higher, sets, 3, 1, &tells), RENEW_WAITS);
+    assert_false(tells);
+    sets[0].whole = false;
+    assert_int_equal(renew_host_looks(&higher, sets, 3, 1, &tells), RENEW_WAITS);
+    assert_true(tells);
+    renew_host_init(&higher, 2, 2);
+    sets[2].coming = false;
+    assert_int_equal(renew_host_looks(&higher, sets, 3, 1, &tells), RENEW_GONE);
+    assert_false(tells);
+}
+
+static void test_renew_guest_says_that_it_waits_once_to_each_life_of_a_host(void **state)
+{
+    (void)state;
+    struct renew_set whole = {.whole = true}, coming = {.coming = true, .attempt = 1};
+    struct renew_guest g;
+    uint32_t life = 7;
+    renew_guest_init(&g, 1);
+    assert_false(renew_guest_says(&g, 0, &coming, 0));
+    assert_true(renew_guest_says(&g, 0, &whole, 0));
+    assert_false(renew_guest_hears(&g, 0, &life));
+    renew_guest_said(&g, 0, 0);
+    assert_false(renew_guest_says(&g, 0, &whole, 0));
+    assert_true(renew_guest_hears(&g, 0, &life));
+    assert_int_equal(life, 0);
+    assert_true(renew_guest_says(&g, 0, &whole, 3)); /* it has begun anew meanwhile */
+    assert_false(renew_guest_told(&g, 0, 2, 9)); /* another attempt than this one */
+    assert_true(renew_guest_told(&g, 0, 1, 9));
+}
+
+static void test_renew_guest_is_late_when_its_attempt_has_lasted(void **state)
+{
+    (void)state;
+    struct renew_late l = {0};
+    struct renew_set set = {.coming = true, .attempt = 1};
+    assert_false(renew_is_late(&l, &set, 0, 1000, 50));
+    assert_false(renew_is_late(&l, &set, 0, 1050, 50));
+    assert_true(renew_is_late(&l, &set, 0, 1051, 50));
+    assert_false(renew_is_late(&l, &set, 1, 1051, 50)); /* it waits */
+    set.attempt = 2;
+    assert_false(renew_is_late(&l, &set, 1, 1060, 50)); /* another one does not yet */
+    assert_true(renew_is_late(&l, &set, 1, 1111, 50));
+    set.coming = false;
+    assert_false(renew_is_late(&l, &set, 1, 1111, 50));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_renew_fate_is_that_of_the_attempt),
         cmocka_unit_test(test_renew_set_is_waited_for_when_its_memory_is_at_home),
+        cmocka_unit_test(test_renew_host_tells_once_when_it_is_the_lowest),
+        cmocka_unit_test(test_renew_guest_says_that_it_waits_once_to_each_life_of_a_host),
+        cmocka_unit_test(test_renew_guest_is_late_when_its_attempt_has_lasted),
         cmocka_unit_test(test_renew_two_sets_results_are_right),
         cmocka_unit_test(test_renew_three_sets_results_are_right),
     };
