@@ -312,15 +312,18 @@ static void ask_for_sets(struct agent *a)
         }
 }
 
-/* Ranks that joined on this node get their processes. */
-void ranks_view_settled(struct agent *a)
+static bool may_begin(const struct agent *a, int rank)
 {
-    ask_for_sets(a);
-    a->ranks.slides_due = true;
+    const struct view_rank *k = &a->view.rank[rank];
+    return k->node == a->self && k->state == RANK_RUNNING && k->joined && k->joined <= a->recovery.settled &&
+           a->ranks.started[rank] != k->incarnation + 1 && segments_heard(a, complete_segments(a->ranks.joined[rank]));
+}
+
+void ranks_begin(struct agent *a)
+{
     for (int r = 0; r < a->view.ranks && !a->view.stopped; r++) {
         const struct view_rank *k = &a->view.rank[r];
-        if (k->node != a->self || k->state != RANK_RUNNING || !k->joined || k->joined > a->recovery.settled ||
-            a->ranks.started[r] == k->incarnation + 1)
+        if (!may_begin(a, r))
             continue;
         a->ranks.started[r] = k->incarnation + 1;
         struct proc *proc = free_standby(a);
@@ -329,6 +332,13 @@ void ranks_view_settled(struct agent *a)
         FAULT_POINT("procs.joined");
         agent_say(a, proc ? "substituted" : "respawned", J_INT("rank", r), J_UINT("incarnation", k->incarnation));
     }
+}
+
+void ranks_view_settled(struct agent *a)
+{
+    ask_for_sets(a);
+    a->ranks.slides_due = true;
+    ranks_begin(a);
 }
 
 /* ---- what all do together ---- */

@@ -75,6 +75,9 @@ void ranks_doubt_intents(struct agent *a, struct life writer);
 bool ranks_intent(const struct agent *a, const struct proc *proc, int i, struct patch *patch);
 void ranks_view_committed(struct agent *a);
 void ranks_view_settled(struct agent *a);
+/* Ranks that joined on this node get their processes, when the view is settled and the agent has heard of all segments
+ * that are theirs. */
+void ranks_begin(struct agent *a);
 /* What is complete by all live ranks, as far as this node's ranks know (wire/complete.h). */
 uint64_t ranks_complete(const struct agent *a);
 /* Has a rank of this node still to come to the allocation or free of that number? */

@@ -89,6 +89,18 @@ uint32_t segments_complete(const struct agent *a, uint64_t instances)
     return n;
 }
 
+/* The last of them is known: as allocated, freed or refused. */
+bool segments_heard(const struct agent *a, uint64_t instances)
+{
+    uint64_t last = a->view.born_at[a->self] ? a->segments.freed.instance : instances;
+    for (const struct store_segment *s = a->store.first; s; s = s->next)
+        if (s->seg < SEGMENT_GROUP_FIRST && s->instance > last)
+            last = s->instance;
+    for (const struct refused *f = a->segments.refused; f; f = f->next)
+        last = f->number > last ? f->number : last;
+    return last >= instances;
+}
+
 /* ---- requests of ranks ---- */
 
 keel_status segments_refused(const struct segment_book *s, uint32_t seg)
@@ -339,6 +351,7 @@ void segments_told(struct agent *a, int from, const struct wire *w)
         if (segment.asks && (status == KEEL_OK || !segment.agreed))
             segments_answer(a, from, segment.seg, status);
     }
+    ranks_begin(a);
 }
 
 /* ---- views ---- */

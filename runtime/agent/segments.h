@@ -75,6 +75,8 @@ void segments_meet(struct agent *a, const struct view_event *events, int n);
 void segments_view_committed(struct agent *a, const struct view_copyset *before);
 /* Segments whose allocation was complete after so many allocations and frees. */
 uint32_t segments_complete(const struct agent *a, uint64_t instances);
+/* Has this agent heard of so many allocations and frees? One that was born hears of those that were before. */
+bool segments_heard(const struct agent *a, uint64_t instances);
 /* Is there a segment of this redundancy? */
 bool segments_use(const struct store *store, unsigned redundancy);
 /* One with bytes, that the program has asked for? */

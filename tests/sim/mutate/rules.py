@@ -503,6 +503,8 @@ RULES = [
     rule("J5", "the commit goes past who is born in it", DETECT + "tree.c",
          "    if (commits && index > m->ledger.epoch && batch && batch_birth(batch))",
          "    if (commits && index > m->ledger.epoch && batch && batch_birth(batch) && !m)"),
+    rule("J7", "ranks of who is born begin before it has heard of their segments", AGENT + "segments.c",
+         "    return last >= instances;", "    return true;"),
     rule("J7", "who is born is told of no segment", AGENT + "segments_known.c",
          "            introduce(a, (int)events[i].a);", "            (void)introduce;"),
     rule("J7", "who is born is not told what was freed last", AGENT + "segments_known.c",
