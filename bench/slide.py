@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Lines of 1, 2 and 4 slots slide by one node, in turn: how long their data take beside those of one slot, and what puts
-take meanwhile. With --mbit (root) nodes are network namespaces each of which sends so many Mbit/s at most: then the
-network is the limit, and not the processors, which all share."""
+"""Lines of 1, 2 and 4 slots slide by one node, in turn: how long their data take beside those of one slot, and what
+puts take meanwhile. With --mbit (root) nodes are network namespaces each of which sends so many Mbit/s at most: then
+the network is the limit, and not the processors, which all share."""
 import argparse
 import json
 import re
@@ -18,8 +18,9 @@ def run(o, moves):
     dies = o.slots - 1 - moves
     bed, shaped = (["--bed", "netns"], ["sh", "-c", SHAPED % o.mbit, "sh"]) if o.mbit else ([], [])
     with tempfile.NamedTemporaryFile("r") as log:
-        options = bed + ["--event-log", log.name, "--on-failure", "substitute", "-n", str(o.slots), "--nodes",
-                         str(o.slots), "--spares", "1", "--grid", str(o.slots + 1), "--spare-alloc", "1D(1,1)", "--substitution", "1D"]
+        options = bed + ["--event-log", log.name, "--on-failure", "substitute", "-n", str(o.slots)]
+        options += ["--nodes", str(o.slots), "--spares", "1", "--grid", str(o.slots + 1), "--spare-alloc", "1D(1,1)",
+                    "--substitution", "1D"]
         killer = "%s kill-node $KEEL_JOB %d" % (o.keelctl, dies)
         slide = shaped + [o.program, str(o.mib), killer, str(moves + 1)]
         done = subprocess.run([o.keelrun] + options + slide, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -48,9 +49,10 @@ def options():
     p.add_argument("keelrun")
     p.add_argument("keelctl")
     p.add_argument("program")
-    p.add_argument("--lines", type=numbers, default=[1, 2, 4], help="how many slots move, in each line (default: 1,2,4)")
-    p.add_argument("--slots", type=int, help="in a row, a node each, and a spare node at its end (default: two more than "
-                   "move in the longest line)")
+    p.add_argument("--lines", type=numbers, default=[1, 2, 4],
+                   help="how many slots move, in each line (default: 1,2,4)")
+    p.add_argument("--slots", type=int, help="in a row, a node each, and a spare node at its end (default: two more "
+                   "than move in the longest line)")
     p.add_argument("--mib", type=int, default=64, help="data of a slot (default: 64)")
     p.add_argument("--runs", type=int, default=3, help="of each line (default: 3)")
     p.add_argument("--mbit", type=int, help="that a node sends in a second")
@@ -73,8 +75,9 @@ def main():
                 puts.setdefault((moves, when), []).append((float(half), float(most)))
     first = o.lines[0]
     for moves, ms in lines.items():
+        half = statistics.median(ms)
         print("line of %d: %d MiB each in %.0f ms (median of %d), %.2f of a line of %d" % (
-            moves, o.mib, statistics.median(ms), o.runs, statistics.median(ms) / statistics.median(lines[first]), first))
+            moves, o.mib, half, o.runs, half / statistics.median(lines[first]), first))
     for (moves, when), us in sorted(puts.items()):
         print("line of %d: put 8 B %-9s 50%% %7.1f us  99%% %8.1f us" % (
             moves, when, statistics.median(u[0] for u in us), statistics.median(u[1] for u in us)))
