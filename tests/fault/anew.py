@@ -15,7 +15,7 @@ from keeltest import Job, each, run
 ANEW = os.environ["KEEL_ANEW"]
 SEED = int(os.environ.get("KEEL_TEST_SEED", time.time_ns() % 10**6))
 FAR = ["--silence", "600s", "--stopped", "never"]
-RANKS, NODES, STEPS, NAP_US = 4, 2, 150, 5000  # of each set
+RANKS, NODES, STEPS, NAP_US = 4, 2, 60, 12500  # of each set
 STANDS_S = 3
 GUEST_POINTS = ["replica.guest:1", "replica.reading:1", "replica.reading:2", "replica.has_read:1", "replica.joining:1",
                 "replica.joined:1"]
@@ -66,7 +66,7 @@ def joined(j, times):
 def test_a_set_comes_back_and_carries_the_job():
     """On a spare: then the other set's node dies, and comes back, too, where there is one for it."""
     for spares, first, then in ((1, 2, 0), (2, 0, 3), (2, 3, 1)):
-        with job(2, steps=400, spares=spares) as j:
+        with job(2, steps=160, spares=spares) as j:
             j.id()
             j.wait_for_ranks(RANKS * 2)
             time.sleep(0.3)
@@ -75,14 +75,14 @@ def test_a_set_comes_back_and_carries_the_job():
             kill_node(j, then)
             if spares == 2:
                 joined(j, 2)
-            ends_right(j, (spares, first, then), 400)
+            ends_right(j, (spares, first, then), 160)
             assert j.stderr().count("has begun anew and is whole again") == spares, j.stderr()
 
 
 def test_three_sets_stay_three():
     rng = random.Random(SEED)
     print("KEEL_TEST_SEED=%d" % SEED)
-    with job(3, steps=600, spares=3) as j:
+    with job(3, steps=240, spares=3) as j:
         j.id()
         j.wait_for_ranks(RANKS * 3)
         for i, lost in enumerate((0, 1, 2, 0)):
@@ -92,7 +92,7 @@ def test_three_sets_stay_three():
             else:
                 os.kill([e["pid"] for e in j.events("rank_start") if e["rank"] == 1][-1], signal.SIGKILL)
             joined(j, i + 1)
-        ends_right(j, "three", 600)
+        ends_right(j, "three", 240)
 
 
 def kills_some(j, replicas, rng):
@@ -116,13 +116,13 @@ def test_processes_die_at_any_moment():
     print("KEEL_TEST_SEED=%d" % SEED)
     for i in range(int(os.environ.get("KEEL_ANEW_RUNS", "4"))):
         replicas = 2 + i % 2
-        with job(replicas, steps=400) as j:
+        with job(replicas, steps=160) as j:
             j.id()
             j.wait_for_ranks(RANKS * replicas)
             for _ in range(4):
                 time.sleep(rng.uniform(0, 0.5))
                 kills_some(j, replicas, rng)
-            ends_right(j, (replicas, i), 400)
+            ends_right(j, (replicas, i), 160)
 
 
 def lets_go_on(j, case):
