@@ -27,12 +27,12 @@ static void say_that_it_waits(int set)
 {
     const struct guest_waits waits = {replica.guest, replica.structure};
     const struct renew_set is = takeover_set(set);
-    struct life host = takeover_life_now(set);
-    if (!renew_guest_says(&us.rules, set, &is, host.incarnation))
+    struct life host = takeover_life(set, is.attempt); /* of that view, if it is whole */
+    if (!renew_guest_says(&us.rules, set, &is))
         return;
     keel_status status = mail_send_replica(replica.client, host, REPLICA_WAITS, &waits, sizeof waits);
     if (status == KEEL_OK || status == KEEL_ERR_RANK_DEAD)
-        renew_guest_said(&us.rules, set, host.incarnation);
+        renew_guest_said(&us.rules, set, is.attempt);
 }
 
 static bool hear(struct life host, enum replica_tag tag, void *data, size_t len)

@@ -74,9 +74,9 @@ void renew_guest_init(struct renew_guest *g, uint32_t attempt)
     *g = (struct renew_guest){.attempt = attempt, .from = -1};
 }
 
-bool renew_guest_says(const struct renew_guest *g, int set, const struct renew_set *is, uint32_t life)
+bool renew_guest_says(const struct renew_guest *g, int set, const struct renew_set *is)
 {
-    return is->whole && g->said[set] != 1 + (uint64_t)life;
+    return is->whole && g->said[set] != 1 + (uint64_t)is->attempt;
 }
 
 void renew_guest_said(struct renew_guest *g, int set, uint32_t life)

@@ -221,7 +221,7 @@ static void gathers_answers(struct process *p)
 static void tells_hosts(struct process *p)
 {
     for (int s = 0; s < p->bed->sets; s++)
-        if (s != p->set && renew_guest_says(&p->guest, s, set_of(p, s), set_of(p, s)->attempt)) {
+        if (s != p->set && renew_guest_says(&p->guest, s, set_of(p, s))) {
             renew_guest_said(&p->guest, s, set_of(p, s)->attempt);
             send(p, s, WAITS, 0, 0);
         }
