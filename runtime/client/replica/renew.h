@@ -95,8 +95,8 @@ struct renew_guest {
 };
 
 void renew_guest_init(struct renew_guest *g, uint32_t attempt);
-/* Is it to say that it waits to the host of a set that is like that, whose life is the set's attempt? Once to each life:
- * renew_guest_said when that has taken it, or has died. */
+/* Is it to say that it waits to the host of a set that is like that, whose life is the set's attempt? Once to each
+ * life: renew_guest_said when that has taken it, or has died. */
 bool renew_guest_says(const struct renew_guest *g, int set, const struct renew_set *is);
 void renew_guest_said(struct renew_guest *g, int set, uint32_t life);
 /* From which life it hears in that set; false: from none, as it has said nothing there. */
