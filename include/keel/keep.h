@@ -78,7 +78,8 @@ KEEL_MUST_CHECK keel_status keel_keep_commit(uint64_t version);
  *           everybody may is refused, unless it is this user's or root's and has a sticky bit.
  * blocks    as keel_keep_commit, and until the files are on the disk.
  * errors    those of keel_keep_commit; or, the same on all ranks, with a line on standard error: KEEL_ERR_SYSTEM: a
- *           file could not be written; KEEL_ERR_RANK_DEAD: a rank has died that nobody runs, and had not made this
+ *           file could not be written, also as it may not become so large (ulimit -f: no signal comes);
+ *           KEEL_ERR_RANK_DEAD: a rank has died that nobody runs, and had not made this
  *           version, or that was to write the manifest; KEEL_ERR_DATA_LOST: a part of a segment is lost, and the line
  *           says which; none can be saved before the segment is freed. Then the version is committed, what was written
  *           of it is taken away, and the save before is still there; the next version is the next to be saved, and the

@@ -1,6 +1,7 @@
 #include "runtime/base/log.h"
 
 #include "runtime/base/clock.h"
+#include "runtime/base/limited.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -131,7 +132,7 @@ void log_write(enum log_level level, const char *fmt, ...)
     if (log_line) {
         log_line(log_user, line, len);
     } else {
-        ssize_t rc = write(STDERR_FILENO, line, len);
+        ssize_t rc = limited_write(STDERR_FILENO, line, len);
         (void)rc; /* there is nobody left to tell */
     }
     errno = saved;

@@ -11,10 +11,13 @@
 #include <unistd.h>
 
 #include "runtime/base/fault.h"
+#include "runtime/base/limited.h"
+#include "runtime/base/refusal.h"
 
 static bool failed(char *why, const char *what, const char *path)
 {
-    snprintf(why, SAVE_WHY, "%s %s: %s", what, path, strerror(errno));
+    char error[REFUSAL_MAX];
+    snprintf(why, SAVE_WHY, "%s %s: %s", what, path, refusal_error(errno, error));
     return false;
 }
 
@@ -114,7 +117,7 @@ bool save_append(struct save_file *f, const void *data, size_t len, char *why)
     crypto_generichash_update(&f->sum, at, len);
     f->bytes += len;
     while (len) {
-        ssize_t n = write(f->fd, at, len);
+        ssize_t n = limited_write(f->fd, at, len);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)

@@ -5,7 +5,6 @@
 
 #include <dirent.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,7 +55,6 @@ int main(int argc, char **argv)
     uint64_t version, since, x = 0;
     EXPECT(argc >= 2);
     const int full = argc > 2 && strcmp(argv[2], "full") == 0, frees = argc > 2 && strcmp(argv[2], "free") == 0;
-    EXPECT(signal(SIGXFSZ, SIG_IGN) != SIG_ERR);
     CHECK(keel_init());
     CHECK(keel_segment_alloc(BYTES, KEEL_REDUNDANCY_SHADOW, &s));
     CHECK(keel_segment_alloc(BYTES, KEEL_REDUNDANCY_NONE, &single));

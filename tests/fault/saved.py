@@ -277,7 +277,7 @@ def test_a_save_that_failed_leaves_no_files():
     with Folder() as folder:
         came, err = resaved(folder, "full")
         assert came == [SAVED, ("KEEL_ERR_SYSTEM", "KEEL_ERR_ARG", SAVED[2]), SAVED, SAVED], (came, err)
-        assert re.search("keel_keep_save: write .*rank1.*: File too large", err), err
+        assert re.search("keel_keep_save: write .*rank1.*: File too large \\(ulimit -f is 4 KiB\\)", err), err
     for fault in "save.naming:2:kill:rank=0", "save.naming:2:node:rank=0":  # nobody takes its place
         with Folder() as folder:
             came, err = resaved(folder, on_failure="degrade", env={"KEEL_FAULT": fault})

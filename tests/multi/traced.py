@@ -1,6 +1,7 @@
 """KEEL_TRACE_CALLS: each call that the program makes is counted once, with its errors and its time."""
 import collections
 import os
+import resource
 import sys
 import tempfile
 
@@ -50,6 +51,15 @@ def test_a_file_that_cannot_be_written():
                           ("x" * 5000, "File name too long")]:
             code, _, err = run(FAR + ["-n", "1", PROGRAM], env={"KEEL_TRACE_CALLS": path}, seconds=60)
             assert code == 0 and "KEEL_TRACE_CALLS: " in err and " cannot be written: " + why in err, (path, code, err)
+
+
+def test_a_file_that_may_become_no_larger():
+    limit = 1 << 30
+    with tempfile.NamedTemporaryFile() as f:
+        f.truncate(limit)
+        code, _, err = run(FAR + ["-n", "1", PROGRAM], env={"KEEL_TRACE_CALLS": f.name},
+                           before=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
+        assert code == 0 and f.name + " cannot be written: File too large" in err, (code, err)
 
 
 def test_a_reader_that_stands_still():

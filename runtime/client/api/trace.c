@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "runtime/base/clock.h"
+#include "runtime/base/limited.h"
 #include "runtime/base/log.h"
 #include "runtime/client/api/calls.h"
 
@@ -54,7 +55,7 @@ static void write_counts(void)
     }
     errno = ENOSPC; /* of a write that ends early */
     int fd = open(file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0666); /* it may be a fifo */
-    if (fd < 0 || write(fd, text, len) != (ssize_t)len)
+    if (fd < 0 || limited_write(fd, text, len) != (ssize_t)len)
         log_warn("KEEL_TRACE_CALLS: %s cannot be written: %s", file, strerror(errno));
     if (fd >= 0)
         close(fd);

@@ -13,6 +13,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "runtime/base/limited.h"
 #include "runtime/client/api/calls.h"
 #include "runtime/client/job/process.h"
 #include "runtime/client/segment/segment.h"
@@ -51,7 +52,7 @@ static void take(struct tracked *t, size_t at)
     static const char line[] = "keel_segment_track: the system does not let memory be written again\n";
     if (twins_take(&t->twins, at))
         return;
-    (void)!write(STDERR_FILENO, line, sizeof line - 1);
+    (void)!limited_write(STDERR_FILENO, line, sizeof line - 1);
     abort();
 }
 
