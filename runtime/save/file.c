@@ -24,8 +24,7 @@ static bool failed(char *why, const char *what, const char *path)
 /* What is written has a name of this process's own until it is whole: two may write the same file. */
 static bool name_it(struct save_file *f, const char *folder, const char *name, char *why)
 {
-    uint64_t own;
-    randombytes_buf(&own, sizeof own);
+    char part[SAVE_PART];
     f->fd = -1;
     f->bytes = 0;
     crypto_generichash_init(&f->sum, NULL, 0, SAVE_SUM);
@@ -34,7 +33,8 @@ static bool name_it(struct save_file *f, const char *folder, const char *name, c
         errno = ENAMETOOLONG;
         return failed(why, "open", folder);
     }
-    snprintf(f->part, sizeof f->part, "%s.%016llx.part", f->path, (unsigned long long)own);
+    save_name_of_part(part, name);
+    snprintf(f->part, sizeof f->part, "%s/%s", folder, part);
     return true;
 }
 

@@ -11,13 +11,6 @@
 #include <unistd.h>
 
 enum { LINE = 256, HEX = 2 * SAVE_SUM + 1, RANKS_MAX = 1 << 22, BLOCK = 1 << 20, MANIFEST_MAX = 1 << 30 };
-static const char suffix[] = ".manifest";
-
-void save_name(char name[SAVE_NAME], uint64_t version, uint64_t job, uint64_t rank)
-{
-    snprintf(name, SAVE_NAME, "%llu.%016llx.rank%llu", (unsigned long long)version, (unsigned long long)job,
-             (unsigned long long)rank);
-}
 
 bool save_manifest_room(struct save_manifest *m, uint64_t ranks)
 {
@@ -135,54 +128,20 @@ bool save_manifest_parse(const char *text, size_t len, struct save_manifest *m, 
     return false;
 }
 
-/* A file of a save, by its name. */
-struct named {
-    unsigned long long version, job;
-    bool manifest, part; /* part: somebody is writing it, or has died while it did */
-};
-
-/* VERSION.JOB.rankN, VERSION.JOB.manifest, and perhaps .OWN.part behind it. */
-static bool is_ours(const char *name, struct named *f)
-{
-    unsigned long long rank, own;
-    int n = 0, end = 0;
-    *f = (struct named){0};
-    if (sscanf(name, "%llu.%16llx%n", &f->version, &f->job, &n) != 2)
-        return false;
-    f->manifest = strncmp(name + n, suffix, sizeof suffix - 1) == 0;
-    if (f->manifest)
-        n += (int)sizeof suffix - 1;
-    else if (sscanf(name + n, ".rank%llu%n", &rank, &end) == 1)
-        n += end;
-    else
-        return false;
-    end = 0;
-    f->part = sscanf(name + n, ".%16llx.part%n", &own, &end) == 1 && end > 0 && !name[n + end];
-    return f->part || !name[n];
-}
-
 void save_folder(char folder[SAVE_PATH], const char *path)
 {
     const char *last = strrchr(path, '/');
     snprintf(folder, SAVE_PATH, "%.*s", last ? (int)(last - path) : 1, last ? path : ".");
 }
 
-/* The file name of the save's manifest. */
-static void manifest_name(char name[SAVE_NAME], const struct save_manifest *m)
-{
-    struct named f;
-    (void)is_ours(m->rank[0].name, &f);
-    snprintf(name, SAVE_NAME, "%llu.%016llx%s", f.version, f.job, suffix);
-}
-
-bool save_manifest_write(const char *folder, const struct save_manifest *m, char *why)
+bool save_manifest_write(const char *folder, const struct save_job *job, const struct save_manifest *m, char *why)
 {
     struct save_file f;
     uint8_t sum[SAVE_SUM];
     char name[SAVE_NAME];
     size_t len;
     char *text = save_manifest_text(m, &len);
-    manifest_name(name, m);
+    save_name(name, job, m->version, SAVE_MANIFEST);
     snprintf(why, SAVE_WHY, "out of memory");
     bool done = text && save_create(&f, folder, name, why);
     if (done && !save_append(&f, text, len, why)) {
@@ -239,15 +198,16 @@ static bool may_be_ours(int dir, const char *name)
  * False: there is none. */
 static bool greatest(DIR *d, const char *where, bool whole, bool anybody, char path[SAVE_PATH])
 {
-    unsigned long long best = 0;
+    uint64_t best = 0;
     bool any = false;
     char here[SAVE_PATH];
     rewinddir(d);
     for (struct dirent *e; (e = readdir(d));) {
-        struct named f;
+        struct save_named f;
         int n = snprintf(here, sizeof here, "%s/%s", where, e->d_name);
-        if (!is_ours(e->d_name, &f) || !f.manifest || f.part || (any && f.version <= best) || n >= (int)sizeof here ||
-            !(anybody || may_be_ours(dirfd(d), e->d_name)) || (whole && !has_its_files(where, here)))
+        if (!save_name_read(e->d_name, &f) || !f.manifest || f.part || (any && f.version <= best) ||
+            n >= (int)sizeof here || !(anybody || may_be_ours(dirfd(d), e->d_name)) ||
+            (whole && !has_its_files(where, here)))
             continue;
         best = f.version;
         any = true;
@@ -320,9 +280,9 @@ static bool is_older(const struct stat *a, const struct stat *b)
  * job. What others are still writing of the same version is theirs. */
 static bool is_past(int dir, const char *name, const struct save_manifest *m)
 {
-    struct named f, own;
+    struct save_named f, own;
     struct stat there, mine;
-    if (!is_ours(name, &f) || !is_ours(m->rank[0].name, &own))
+    if (!save_name_read(name, &f) || !save_name_read(m->rank[0].name, &own))
         return false;
     if (f.job == own.job)
         return f.version < own.version;
@@ -338,8 +298,8 @@ void save_sweep(const char *folder, const struct save_manifest *m)
     for (int files = 0; files < 2; files++) { /* manifests first: one that is there names what is there */
         rewinddir(d);
         for (struct dirent *e; (e = readdir(d));) {
-            struct named f;
-            if (is_past(dirfd(d), e->d_name, m) && is_ours(e->d_name, &f) && (files || f.manifest))
+            struct save_named f;
+            if (is_past(dirfd(d), e->d_name, m) && save_name_read(e->d_name, &f) && (files || f.manifest))
                 (void)unlinkat(dirfd(d), e->d_name, 0);
         }
         if (!files)
@@ -349,33 +309,33 @@ void save_sweep(const char *folder, const struct save_manifest *m)
 }
 
 /* The save of that version is whole: its manifest is there. */
-static bool is_named(int dir, uint64_t job, uint64_t version)
+static bool is_named(int dir, const struct save_job *job, uint64_t version)
 {
     char name[SAVE_NAME];
-    snprintf(name, sizeof name, "%llu.%016llx%s", (unsigned long long)version, (unsigned long long)job, suffix);
+    save_name(name, job, version, SAVE_MANIFEST);
     return faccessat(dir, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-void save_forget(const char *folder, uint64_t job, uint64_t version, uint64_t rank)
+void save_forget(const char *folder, const struct save_job *job, uint64_t version, uint64_t rank)
 {
     char name[SAVE_NAME];
     int dir = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (dir < 0)
         return;
-    save_name(name, version, job, rank);
+    save_name(name, job, version, rank);
     if (!is_named(dir, job, version))
         (void)unlinkat(dir, name, 0);
     close(dir);
 }
 
-void save_forget_all(const char *folder, uint64_t job, uint64_t version)
+void save_forget_all(const char *folder, const struct save_job *job, uint64_t version)
 {
     DIR *d = opendir(folder);
     if (!d)
         return;
     for (struct dirent *e; (e = readdir(d));) {
-        struct named f;
-        if (is_ours(e->d_name, &f) && f.job == job && f.version <= version &&
+        struct save_named f;
+        if (save_name_read(e->d_name, &f) && f.job == job->number && f.version <= version &&
             (f.part || !is_named(dirfd(d), job, f.version)))
             (void)unlinkat(dirfd(d), e->d_name, 0);
     }

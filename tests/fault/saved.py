@@ -75,6 +75,11 @@ def digest(data):
     return hashlib.blake2b(data, digest_size=32).hexdigest()
 
 
+def job_of(name):
+    """VERSION.JOB. of a file's name."""
+    return "".join(part + "." for part in name.split(".")[:2])
+
+
 def contents(folder):
     """Of a save: each rank's bytes, and its version. Its manifest says so much of them, and of itself, and no more is
     in the folder."""
@@ -84,7 +89,7 @@ def contents(folder):
         manifest = f.read()
     ranks, lines = [], ["keel-save 1", "ranks %d version %d" % (RANKS, last)]
     for rank in range(RANKS):
-        of_rank = name.replace("manifest", "rank%d" % rank)
+        of_rank = next(n for n in os.listdir(folder) if re.fullmatch("%s[0-9a-f]{16}[.]rank%d" % (job_of(name), rank), n))
         with open(os.path.join(folder, of_rank), "rb") as f:
             ranks.append(f.read())
         lines.append("%s %d %s" % (of_rank, len(ranks[rank]), digest(ranks[rank])))
@@ -324,6 +329,32 @@ def test_a_folder_that_everybody_may_change_is_refused():
         out = saved(folder)
         assert re.findall("^version ([0-9]+): KEEL_ERR_SYSTEM$", out, re.M) == ["3", "6"], out
         os.chmod(folder, 0o1777)
+        expect_restored(folder, 6)
+
+
+def plant(path):
+    """As another user does."""
+    os.makedirs(path, exist_ok=True)
+    if os.geteuid() == 0:
+        os.chown(path, 65534, 65534)
+
+
+def test_names_that_are_taken_before_the_files_are_there_stop_no_save():
+    """In a folder in which everybody may take some. Whoever does has seen the save before."""
+    with Folder() as folder:
+        os.mkdir(folder)
+        os.chmod(folder, 0o1777)
+        with Cluster(RANKS, [KEPT, str(STEPS), "save", folder], options=FAR,
+                     env={"KEEL_FAULT": "save.named:1:stop:rank=0"}) as job:
+            assert job.until(lambda c: c.stopped(), "rank 0 to stand still"), job.stderr()
+            for name in os.listdir(folder):
+                part = name.split(".")
+                for marks in part[2:-1], []:
+                    for kind in ["rank%d" % rank for rank in range(RANKS)] + ["manifest"] * (os.geteuid() == 0):
+                        plant(os.path.join(folder, ".".join(["6", part[1], *marks, kind])))
+            os.kill(job.stopped()[1], signal.SIGCONT)
+            assert job.wait() == 0, job.stderr()
+            assert re.findall("^version ([0-9]+): KEEL_OK$", job.stdout(), re.M) == ["3", "6"], (job.stdout(), job.stderr())
         expect_restored(folder, 6)
 
 

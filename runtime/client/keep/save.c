@@ -58,6 +58,11 @@ size_t keep_segments(const struct client *c, struct keel_segment **out)
     }
 }
 
+static struct save_job job_of(const struct client *c)
+{
+    return (struct save_job){.number = c->job, .secret = c->secret};
+}
+
 /* What is being written, or why it cannot be. */
 struct writing {
     struct client *c;
@@ -132,11 +137,12 @@ static keel_status write_rank(struct client *c, int rank, uint64_t version, cons
     keel_status status = side_of(c, rank, version, root, &side);
     if (status != KEEL_OK)
         return status;
+    const struct save_job job = job_of(c);
     const size_t n = keep_segments(c, NULL);
     struct keel_segment **segments = calloc(n + 1, sizeof(struct keel_segment *));
     struct writing w = {.c = c, .block = malloc(BLOCK)};
     w.status = segments && w.block ? KEEL_OK : KEEL_ERR_NOMEM;
-    save_name(e->name, version, c->job, (uint64_t)rank);
+    save_name(e->name, &job, version, (uint64_t)rank);
     bool open = w.status == KEEL_OK && save_create(&w.file, root->folder, e->name, w.why);
     if (w.status == KEEL_OK && !open) {
         log_error("%s: %s", here, w.why);
@@ -197,6 +203,7 @@ bool keep_is_lowest(const struct client *c)
 
 static keel_status fill_manifest(struct client *c, uint64_t version, const char *folder, struct save_manifest *m)
 {
+    const struct save_job job = job_of(c);
     m->version = version;
     for (int r = 0; r < c->size; r++) {
         struct keep_root root;
@@ -205,7 +212,7 @@ static keel_status fill_manifest(struct client *c, uint64_t version, const char 
         keel_status said;
         bool named;
         if (status == KEEL_OK && said_in(root.said[0], c->keep->saved_at + 1, &said, &named)) {
-            save_name(e->name, version, c->job, (uint64_t)r);
+            save_name(e->name, &job, version, (uint64_t)r);
             e->bytes = root.file.bytes;
             memcpy(e->sum, root.file.sum, sizeof e->sum);
             status = said;
@@ -221,13 +228,14 @@ static keel_status fill_manifest(struct client *c, uint64_t version, const char 
 
 static keel_status write_manifest(struct client *c, uint64_t version, const char *folder)
 {
+    const struct save_job job = job_of(c);
     struct save_manifest m;
     char why[SAVE_WHY];
     if (!save_manifest_room(&m, (uint64_t)c->size))
         return KEEL_ERR_NOMEM;
     keel_status status = fill_manifest(c, version, folder, &m);
     FAULT_POINT("save.naming");
-    if (status == KEEL_OK && !save_manifest_write(folder, &m, why)) {
+    if (status == KEEL_OK && !save_manifest_write(folder, &job, &m, why)) {
         log_error("%s: %s", here, why);
         status = KEEL_ERR_SYSTEM;
     }
@@ -261,9 +269,10 @@ static keel_status name_own(struct client *c, uint64_t version, const char *fold
  * the same. */
 static void give_up(struct client *c, uint64_t version, const char *folder)
 {
-    save_forget(folder, c->job, version, (uint64_t)c->rank);
+    const struct save_job job = job_of(c);
+    save_forget(folder, &job, version, (uint64_t)c->rank);
     if (keep_is_lowest(c))
-        save_forget_all(folder, c->job, version);
+        save_forget_all(folder, &job, version);
 }
 
 /* The second meeting. It is made whatever became of the first: who takes a rank over knows their number only. */
@@ -314,8 +323,9 @@ keel_status keep_save(struct client *c, uint64_t version, const char *folder)
     if (!folder || !*folder || strnlen(folder, KEEP_FOLDER) == KEEP_FOLDER)
         return KEEL_ERR_ARG;
     if (!k->saving) {
+        const struct save_job job = job_of(c);
         if (!k->entering && keep_is_lowest(c)) /* what ranks have left that died in a save */
-            save_forget_all(folder, c->job, k->version);
+            save_forget_all(folder, &job, k->version);
         keel_status status = keep_commit_in(c, version, folder);
         if (status != KEEL_OK)
             return status;
