@@ -1,6 +1,7 @@
-/* resaved FOLDER [full|free]: four versions are saved, each with a segment that has no further copies, and once more
+/* resaved FOLDER [full|free|leave]: four versions are saved, each with a segment that has no further copies, and once more
  * where that failed; whoever is the lowest says what became of it, and how many files are in the folder then. With
- * `full` rank 1 finds no room for its file of version 2; with `free` the segment is given back before version 4. */
+ * `full` rank 1 finds no room for its file of version 2; with `free` the segment is given back before version 4;
+ * with `leave` rank 1 calls keel_finalize behind version 1. */
 #include <keel/keel.h>
 
 #include <dirent.h>
@@ -54,7 +55,8 @@ int main(int argc, char **argv)
     keel_segment *s, *single;
     uint64_t version, since, x = 0;
     EXPECT(argc >= 2);
-    const int full = argc > 2 && strcmp(argv[2], "full") == 0, frees = argc > 2 && strcmp(argv[2], "free") == 0;
+    const int full = argc > 2 && strcmp(argv[2], "full") == 0, frees = argc > 2 && strcmp(argv[2], "free") == 0,
+              leaves = argc > 2 && strcmp(argv[2], "leave") == 0;
     CHECK(keel_init());
     CHECK(keel_segment_alloc(BYTES, KEEL_REDUNDANCY_SHADOW, &s));
     CHECK(keel_segment_alloc(BYTES, KEEL_REDUNDANCY_NONE, &single));
@@ -68,6 +70,8 @@ int main(int argc, char **argv)
         if (frees && version == 4)
             CHECK(keel_segment_free(single));
         save(version, argv[1], full);
+        if (leaves && keel_rank() == 1)
+            break;
     }
     CHECK(keel_finalize());
     return 0;

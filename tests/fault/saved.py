@@ -297,6 +297,24 @@ def test_what_a_dead_rank_has_left_of_a_save_is_taken_away():
         left = SAVED[:2] + (str(int(SAVED[2]) + 1),)
         assert came == [SAVED, left] + 2 * [("KEEL_ERR_RANK_DEAD", "KEEL_ERR_ARG", SAVED[2])], (came, err)
         assert not [n for n in os.listdir(folder) if "part" in n], os.listdir(folder)
+        assert "keel_keep_save: rank 2 died before it had made version 3" in err, err
+        expect_named(2, "the rank is dead", err)
+
+
+def expect_named(rank, how, err):
+    """What is said of a save names the rank that it is of; whoever does not say so first says it of that one, too."""
+    lines = [line.split("keel_keep_save: ")[1] for line in err.splitlines() if "keel_keep_save: " in line]
+    assert lines and all(re.match("rank %d[ :]" % rank, line) for line in lines), err
+    assert "rank %d: %s" % (rank, how) in lines, err
+
+
+def test_who_has_left_has_not_died():
+    """And nobody can save any more: what it had made is of another version."""
+    with Folder() as folder:
+        came, err = resaved(folder, "leave")
+        assert came == [SAVED] + 3 * [("KEEL_ERR_RANK_DEAD", "KEEL_ERR_ARG", SAVED[2])], (came, err)
+        assert "keel_keep_save: rank 1 has left (keel_finalize) before it had made version 2" in err, err
+        expect_named(1, "it has left", err)
 
 
 def test_who_takes_a_rank_over_in_a_save_that_fails_is_told_the_same():

@@ -32,6 +32,7 @@ struct keep {
     uint64_t saving;         /* version that is committed and being saved, 0: none */
     uint64_t saved_at;       /* number of the collective that has committed it */
     keel_status save_status; /* of its first meeting */
+    int about;               /* the rank that what this process says in its second meeting is of */
     uint64_t loading;        /* number of the meeting of a load that this process has prepared, 0: none */
     keel_status load_status; /* what it says in it */
     bool load_filled;        /* ... and whether nothing is left to be filled for the dead; then what all have said */
@@ -57,6 +58,10 @@ keel_status keep_load_side(struct client *c, const char *call, int side, uint64_
 keel_status keep_table_of(struct client *c, const char *call, int rank, int side, struct keep_table *t);
 /* No rank below this one lives, as far as this process knows. */
 bool keep_is_lowest(const struct client *c);
-/* What all live ranks say of something, the worst, with a line that names a rank. *any: one of them has said done. */
-keel_status keep_agree(struct client *c, const char *call, uint64_t what, keel_status mine, bool done, bool *any);
+/* The rank takes part in nothing any more, and has not died: it has called keel_finalize, or its program has ended. */
+bool keep_has_left(const struct client *c, int rank);
+/* What all live ranks say of something, the worst, with a line that names the rank that it is of. about: which one
+ * `mine` is of, of which this rank has said so in a line. *any: one of them has said done. */
+keel_status keep_agree(struct client *c, const char *call, uint64_t what, keel_status mine, int about, bool done,
+                       bool *any);
 #endif

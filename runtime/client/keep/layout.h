@@ -43,7 +43,8 @@ struct keep_root {
         loaded; /* this part has what `keelrun --restore` gave: number of the last meeting about that; 0: not yet */
     struct keep_file file;
     uint64_t
-        said[2]; /* in each meeting of the last save: its number, and below it what (save.c). Before it is entered */
+        said[2];    /* in each meeting of the last save: its number, and below it what (save.c). Before it is entered */
+    uint64_t about; /* where an error is said in the second one: the rank that it is of */
     char folder[KEEP_FOLDER]; /* where it is saved to */
 };
 _Static_assert(sizeof(struct keep_root) <= KEEP_PAGE, "a page");

@@ -217,7 +217,7 @@ keel_status keep_load_files(struct client *c, const char *where)
         if (k->loading != meeting) /* else it ended by its time-out, and goes on */
             before_meeting(c, where, last, more);
         k->loading = meeting;
-        status = keep_agree(c, here, more << 32, k->load_status, k->load_filled, &k->load_filled);
+        status = keep_agree(c, here, more << 32, k->load_status, c->rank, k->load_filled, &k->load_filled);
     }
     return status;
 }

@@ -156,21 +156,30 @@ keel_status keep_restore(struct client *c, uint64_t *version, uint64_t *since)
     return KEEL_ERR_STATE;
 }
 
-keel_status keep_agree(struct client *c, const char *call, uint64_t what, keel_status mine, bool done, bool *any)
+bool keep_has_left(const struct client *c, int rank)
+{
+    const struct page_rank *r = page_rank(c->page, rank);
+    const int32_t node = (int32_t)(atomic_load_explicit(&r->where, memory_order_acquire) >> 32);
+    return atomic_load(&r->done) || (node >= 0 && !atomic_load(&r->life));
+}
+
+keel_status keep_agree(struct client *c, const char *call, uint64_t what, keel_status mine, int about, bool done,
+                       bool *any)
 {
     struct engine_call decide = {.kind = ENGINE_DECIDE,
                                  .agree = ENGINE_MAX,
                                  .arguments = KEEP_CALL ^ what,
-                                 .value =
-                                     mine != KEEL_OK ? (uint64_t) - (int64_t)mine << 32 | (uint32_t)c->rank : done};
+                                 .value = mine != KEEL_OK ? (uint64_t) - (int64_t)mine << 32 | (uint32_t)about : done};
     uint64_t worst = 0;
     keel_status status = collective_agree(c, &decide, &worst);
     *any = worst == 1;
     if (status != KEEL_OK || !(worst >> 32))
         return status;
     status = (keel_status) - (int64_t)(worst >> 32);
-    if ((int)(uint32_t)worst != c->rank)
-        log_error("%s: rank %d: %s", call, (int)(uint32_t)worst, keel_status_text(status));
+    const int rank = (int)(uint32_t)worst;
+    if (worst != decide.value)
+        log_error("%s: rank %d: %s", call, rank,
+                  status == KEEL_ERR_RANK_DEAD && keep_has_left(c, rank) ? "it has left" : keel_status_text(status));
     return status;
 }
 
@@ -185,7 +194,7 @@ keel_status keep_rollback(struct client *c, uint64_t *version)
     keel_status status = k->version ? keep_load_side(c, "keel_keep_rollback", k->side, k->version) : KEEL_OK;
     FAULT_POINT("keep.going_back");
     bool none;
-    status = keep_agree(c, "keel_keep_rollback", ~k->version, status, false, &none);
+    status = keep_agree(c, "keel_keep_rollback", ~k->version, status, c->rank, false, &none);
     if (status == KEEL_OK)
         *version = k->version;
     return status;

@@ -125,8 +125,8 @@ static keel_status side_of(const struct client *c, int rank, uint64_t version, c
     *side = keep_choose(root, c->collectives);
     if (*side >= 0 && root->side[*side].version == version)
         return KEEL_OK;
-    log_error("%s: rank %d died before it had made version %llu: there is nothing to save with the others'", here, rank,
-              (unsigned long long)version);
+    log_error("%s: rank %d %s before it had made version %llu: there is nothing to save with the others'", here, rank,
+              keep_has_left(c, rank) ? "has left (keel_finalize)" : "died", (unsigned long long)version);
     return KEEL_ERR_RANK_DEAD;
 }
 
@@ -220,8 +220,10 @@ static keel_status fill_manifest(struct client *c, uint64_t version, const char 
             memcpy(root.folder, folder, strlen(folder) + 1);
             status = say_written(c, r, e, write_rank(c, r, version, &root, e));
         }
-        if (status != KEEL_OK)
+        if (status != KEEL_OK) {
+            c->keep->about = r;
             return status;
+        }
     }
     return KEEL_OK;
 }
@@ -254,6 +256,7 @@ static keel_status name_own(struct client *c, uint64_t version, const char *fold
     keel_status said, status = keep_root_of(c, c->rank, &root);
     const uint64_t meeting = k->saved_at + SAVE_MEETINGS;
     const bool before = status == KEEL_OK && said_in(root.said[1], meeting, &said, named);
+    k->about = before && root.about < (uint64_t)c->size ? (int)root.about : c->rank;
     if (status != KEEL_OK || before)
         return before ? said : status;
     if (k->save_status == KEEL_OK && keep_is_lowest(c)) {
@@ -261,7 +264,10 @@ static keel_status name_own(struct client *c, uint64_t version, const char *fold
         *named = status == KEEL_OK;
     }
     const uint64_t word = said_word(meeting, status, *named);
-    keel_status put = keep_put(c, offsetof(struct keep_root, said) + sizeof word, &word, sizeof word);
+    const uint64_t about = (uint64_t)k->about;
+    keel_status put = keep_put(c, offsetof(struct keep_root, about), &about, sizeof about);
+    if (put == KEEL_OK)
+        put = keep_put(c, offsetof(struct keep_root, said) + sizeof word, &word, sizeof word);
     return status == KEEL_OK ? put : status;
 }
 
@@ -281,7 +287,7 @@ static keel_status name_all(struct client *c, uint64_t version, const char *fold
     struct keep *k = c->keep;
     bool named = false, done = false;
     keel_status status = name_own(c, version, folder, &named);
-    status = keep_agree(c, here, ~version, status, named, &done);
+    status = keep_agree(c, here, ~version, status, k->about, named, &done);
     if (c->collectives < k->saved_at + SAVE_MEETINGS)
         return status; /* it is gone on with by the same call */
     if (status == KEEL_OK && k->save_status == KEEL_OK && !done) {
@@ -303,7 +309,7 @@ keel_status keep_save_files(struct client *c, uint64_t version, const char *fold
     keel_status status = KEEL_OK;
     if (c->collectives == k->saved_at) {
         keel_status mine = write_own(c, version);
-        status = keep_agree(c, here, version + (keep_segments(c, NULL) << 48), mine, false, &done);
+        status = keep_agree(c, here, version + (keep_segments(c, NULL) << 48), mine, c->rank, false, &done);
         if (c->collectives == k->saved_at)
             return status; /* it is gone on with by the same call */
         k->save_status = status;
