@@ -79,8 +79,8 @@ KEEL_MUST_CHECK keel_status keel_keep_commit(uint64_t version);
  * blocks    as keel_keep_commit, and until the files are on the disk.
  * errors    those of keel_keep_commit; or, the same on all ranks, with a line on standard error: KEEL_ERR_SYSTEM: a
  *           file could not be written, also as it may not become so large (ulimit -f: no signal comes);
- *           KEEL_ERR_RANK_DEAD: a rank has died that nobody runs, or has left (keel_finalize, or its program's end), and
- *           had not made this version: then nobody can save any more, as what it has kept is of another version; or
+ *           KEEL_ERR_RANK_DEAD: a rank has died that nobody runs, or has left (keel_finalize, or its program's end),
+ *           and had not made this version: then nobody can save any more, as what it has kept is of another version; or
  *           one has died that was to write the manifest; KEEL_ERR_DATA_LOST: a part of a segment is lost, and the line
  *           says which; none can be saved before the segment is freed. Then the version is committed, what was written
  *           of it is taken away, and the save before is still there; the next version is the next to be saved, and the

@@ -1,5 +1,5 @@
-/* resaved FOLDER [full|free|leave]: four versions are saved, each with a segment that has no further copies, and once more
- * where that failed; whoever is the lowest says what became of it, and how many files are in the folder then. With
+/* resaved FOLDER [full|free|leave]: four versions are saved, each with a segment that has no further copies, and once
+ * more where that failed; whoever is the lowest says what became of it, and how many files are in the folder then. With
  * `full` rank 1 finds no room for its file of version 2; with `free` the segment is given back before version 4;
  * with `leave` rank 1 calls keel_finalize behind version 1. */
 #include <keel/keel.h>

@@ -89,7 +89,8 @@ def contents(folder):
         manifest = f.read()
     ranks, lines = [], ["keel-save 1", "ranks %d version %d" % (RANKS, last)]
     for rank in range(RANKS):
-        of_rank = next(n for n in os.listdir(folder) if re.fullmatch("%s[0-9a-f]{16}[.]rank%d" % (job_of(name), rank), n))
+        form = "%s[0-9a-f]{16}[.]rank%d" % (job_of(name), rank)
+        of_rank = next(n for n in os.listdir(folder) if re.fullmatch(form, n))
         with open(os.path.join(folder, of_rank), "rb") as f:
             ranks.append(f.read())
         lines.append("%s %d %s" % (of_rank, len(ranks[rank]), digest(ranks[rank])))
@@ -372,7 +373,8 @@ def test_names_that_are_taken_before_the_files_are_there_stop_no_save():
                         plant(os.path.join(folder, ".".join(["6", part[1], *marks, kind])))
             os.kill(job.stopped()[1], signal.SIGCONT)
             assert job.wait() == 0, job.stderr()
-            assert re.findall("^version ([0-9]+): KEEL_OK$", job.stdout(), re.M) == ["3", "6"], (job.stdout(), job.stderr())
+            made = re.findall("^version ([0-9]+): KEEL_OK$", job.stdout(), re.M)
+            assert made == ["3", "6"], (job.stdout(), job.stderr())
         expect_restored(folder, 6)
 
 
