@@ -1,6 +1,6 @@
 /* Where a replica of a rank has died, the others of that rank, its *partners*, do its part (docs/adr/0197). Pure: who
- * does what, when replicas of a rank must meet, and when they may go on from there. acting.c asks for the first, meeting.c
- * for the others.
+ * does what, when replicas of a rank must meet, and when they may go on from there. acting.c asks for the first,
+ * meeting.c for the others.
  *
  * Sets are bits: of `lives` of a rank, bit s says that its replica in set s has a process. The rules:
  *
