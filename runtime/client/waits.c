@@ -68,6 +68,13 @@ void waits_for_op(const struct client *c, const void *arg, struct wait_said *out
     out->whom = out->node >= 0 ? WAIT_FOR_NODE : WAIT_FOR_VIEW;
 }
 
+void waits_for_memory(const struct client *c, const void *arg, struct wait_said *out)
+{
+    (void)arg;
+    out->whom = WAIT_FOR_MEMORY;
+    out->rank = c->rank;
+}
+
 void waits_for_any_op(const struct client *c, const void *arg, struct wait_said *out)
 {
     (void)arg;

@@ -33,6 +33,8 @@ void waits_over(struct client *c, struct wait *w);
 void waits_again(struct client *c, struct wait *w, uint64_t now);
 
 /* ---- whom ---- */
+/* For what the process has not. */
+void waits_for_memory(const struct client *c, const void *arg, struct wait_said *out);
 /* arg: an operation; a handle; a struct waits_fence; nothing: the oldest operation */
 void waits_for_op(const struct client *c, const void *arg, struct wait_said *out);
 void waits_for_handle(const struct client *c, const void *handle, struct wait_said *out);

@@ -211,13 +211,17 @@ static bool bad_named(const struct client *c, const keel_segment *s, int rank, s
 /* The operation counts so many pieces. What has a name is sent for a rank in one set or another, and does not fail. */
 static struct packed *counts_pieces(struct client *c, const struct pack *pack)
 {
+    struct wait wait = {.call = WAIT_ACC, .whom = waits_for_memory, .keeps = true};
     struct packed *p;
     client_lock(c);
     while (!(p = packed_take(&c->ops.packed))) {
+        uint64_t now = c->env.now(c->env.user);
+        waits_last(c, &wait, now, now);
         pthread_mutex_unlock(&c->lock);
         c->env.sleep(c->env.user, 1);
         client_lock(c);
     }
+    waits_over(c, &wait);
     p->runs = pack->runs;
     p->bytes = pack->bytes;
     c->ops.packed.bytes += pack->bytes;

@@ -91,20 +91,13 @@ void nap_for_own_agent(const struct client *c, const void *arg, struct wait_said
     out->node = c->node;
 }
 
-static void for_memory(const struct client *c, const void *arg, struct wait_said *out)
-{
-    (void)arg;
-    out->whom = WAIT_FOR_MEMORY;
-    out->rank = c->rank;
-}
-
 bool nap_for_memory(keel_status status, struct wait *w)
 {
     if (status != KEEL_ERR_NOMEM) {
         waits_over(replica.client, w);
         return false;
     }
-    w->whom = for_memory;
+    w->whom = waits_for_memory;
     nap(w);
     return true;
 }
