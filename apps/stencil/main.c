@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "apps/lib/must.h"
 #include "apps/stencil/options.h"
@@ -40,6 +41,13 @@ static void look(struct run *r, double changed)
     r->settled = r->change <= r->options->tolerance;
 }
 
+static void pause_for(int ms)
+{
+    struct timespec left = {ms / 1000, ms % 1000 * 1000000L};
+    while (nanosleep(&left, &left) != 0 && errno == EINTR)
+        ;
+}
+
 static void work(struct run *r)
 {
     const struct stencil_options *o = r->options;
@@ -50,6 +58,8 @@ static void work(struct run *r)
             look(r, changed);
         if (r->settled || s->done == o->sweeps)
             return;
+        if (o->pause_ms > 0)
+            pause_for(o->pause_ms);
         keel_timestep((uint64_t)s->done);
         (void)keel_move(); /* what it has is in the segment: this process may end here */
         store_exchange(s, r->cells);

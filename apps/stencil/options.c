@@ -10,13 +10,23 @@
 
 __attribute__((visibility("default"))) const char *argp_program_version = "keel-stencil " KEEL_VERSION;
 
-enum { KEY_REDUNDANCY = 256, KEY_PERIODIC, KEY_LOOK, KEY_PNG, KEY_SHOW, CELLS_MAX = 1 << 20 };
+enum {
+    KEY_REDUNDANCY = 256,
+    KEY_PERIODIC,
+    KEY_LOOK,
+    KEY_PNG,
+    KEY_SHOW,
+    KEY_PAUSE,
+    CELLS_MAX = 1 << 20,
+    PAUSE_MAX_MS = 60000
+};
 
 static const struct argp_option rows[] = {
     {"cells", 'c', "NxM[xK]", 0, "cells of the field (default 256x256, or 64x64x64)", 0},
     {"sweeps", 's', "N", 0, "at most so many (default 200)", 0},
     {"tolerance", 't', "X", 0, "stop when the changes of a sweep are that small in the mean (default 0: never)", 0},
     {"look", KEY_LOOK, "N", 0, "look for that every N sweeps (default 10)", 0},
+    {"pause", KEY_PAUSE, "MS", 0, "sleep so many milliseconds before each sweep (default 0)", 0},
     {"periodic", KEY_PERIODIC, NULL, 0, "the field has no border: what leaves on one side enters on the other", 0},
     {"redundancy", KEY_REDUNDANCY, "NAME", 0, "copies of the field: none, shadow (default) or triple", 0},
     {"png", KEY_PNG, "FILE", 0, "write a picture of the field", 0},
@@ -84,6 +94,16 @@ static error_t parse_tolerance(struct parse *p, const char *text)
     return 0;
 }
 
+static error_t parse_pause(struct parse *p, const char *text)
+{
+    char *end = NULL;
+    long ms = *text >= '0' && *text <= '9' ? strtol(text, &end, 10) : -1;
+    if (ms < 0 || ms > PAUSE_MAX_MS || *end != '\0')
+        return wrong(p, "%.60s: a pause has from 0 to %d milliseconds", text, PAUSE_MAX_MS);
+    p->options->pause_ms = (int)ms;
+    return 0;
+}
+
 static error_t parse_redundancy(struct parse *p, const char *text)
 {
     static const char *const names[] = {"none", "shadow", "triple"};
@@ -108,6 +128,8 @@ static error_t parse_key(int key, char *text, struct argp_state *state)
         return parse_tolerance(p, text);
     case KEY_LOOK:
         return parse_count(p, text, "the number of sweeps between looks", &p->options->look);
+    case KEY_PAUSE:
+        return parse_pause(p, text);
     case KEY_PERIODIC:
         p->options->periodic = true;
         return 0;

@@ -15,6 +15,7 @@ struct stencil_options {
     bool periodic;
     int64_t sweeps;   /* at most */
     int64_t look;     /* after so many all look whether the field has settled */
+    int pause_ms;     /* before each sweep */
     double tolerance; /* root of the mean square of a sweep's changes; 0: never settled */
     keel_redundancy redundancy;
     const char *png; /* file, or NULL */
