@@ -131,7 +131,7 @@ def rebalance(job, *options):
 
 
 def test_rebalance_moves_ranks_of_the_stencil_when_that_pays():
-    field = [STENCIL, "5p", "--cells", "96x96", "--sweeps", "1500"]
+    field = [STENCIL, "5p", "--cells", "96x96", "--sweeps", "150", "--pause", "40"]
     code, out, err = run(["-n", "1"] + field)  # on any number of ranks the bits are the same
     assert code == 0, err
     with Job(GRID + field) as job:

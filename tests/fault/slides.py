@@ -11,7 +11,7 @@ from keeltest import KEELCTL, Job, main, run, wait_for
 from memory_group import MemoryGroup
 
 STENCIL = os.environ.get("KEEL_STENCIL", "build/apps/stencil/keel-stencil")
-FIELD = [STENCIL, "9p", "--cells", "96x96", "--sweeps", "800"]
+FIELD = [STENCIL, "9p", "--cells", "96x96", "--sweeps", "60", "--pause", "40"]
 LINE = ["--grid", "5", "--spare-alloc", "1D(1,2)", "--substitution", "1D"]  # 0 1 2 | 3 4
 RANK_STEPS = ["rank.move_called", "rank.moving", "rank.let_go", "rank.moved"]
 NODE_STEPS = ["procs.releasing", "procs.moved", "procs.joining", "procs.joined"] + RANK_STEPS[1:]

@@ -105,7 +105,7 @@ def test_it_is_said_for_whom_the_others_wait():
     """Whether they wait for a halo of the stopped one or for what its sweep changed. A field of 20x20 cells changes no
     bit after 3,035 sweeps; this one takes a hundred times as many."""
     with Job(["-n", "2", "--nodes", "2", STENCIL, "5p", "--cells", "200x200", "--sweeps", "1000000", "--tolerance",
-              "1e-300", "--look", "1"]) as job:
+              "1e-300", "--look", "1", "--pause", "5"]) as job:
         begun(job, 2)
         pid = next(e["pid"] for e in job.events("rank_start") if e["rank"] == 1)
         for n in range(1, 6):
