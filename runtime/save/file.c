@@ -60,6 +60,8 @@ static bool folder_is_safe(struct save_file *f, const char *what, const char *fo
 {
     if (stat(folder, st) != 0)
         return failed(why, what, folder);
+    if (!S_ISDIR(st->st_mode))
+        return refused(f, why, what, folder, "it is no folder");
     if (!(st->st_mode & S_IWOTH) || (st->st_mode & S_ISVTX && (st->st_uid == geteuid() || !st->st_uid)))
         return true;
     return refused(f, why, what, folder, "everybody may write to this folder, and change what is saved there");

@@ -331,13 +331,16 @@ def test_a_part_that_is_lost_cannot_be_saved_until_its_segment_is_freed():
         came, err = resaved(folder, "free", spares=1, env={"KEEL_FAULT": "keep.opened:2:node:rank=2"})
         lost = ("KEEL_ERR_DATA_LOST", "KEEL_ERR_ARG", SAVED[2])
         assert came == [SAVED, lost, lost, SAVED], (came, err)
-        assert "keel_keep_save: rank 2's part of segment 1 (from 0, in the order of allocation) is lost" in err, err
+        assert "keel_keep_save: rank 2's part of segment 2 (as keelctl verify counts) is lost" in err, err
 
 
 def test_what_cannot_be_written_is_an_error_and_the_work_goes_on():
     with Folder() as folder:
         out = saved(os.path.join(folder, "deeper"))
         assert re.findall("^version ([0-9]+): KEEL_ERR_SYSTEM$", out, re.M) == ["3", "6"], out
+    code, out, err = run(["-n", "1", KEPT, str(STEPS), "save", "/dev/null"])
+    assert code == 0 and out.count("KEEL_ERR_SYSTEM") == 2, (code, out, err)
+    assert err.count("keel_keep_save: write /dev/null: it is no folder\n") == 2, err
 
 
 def test_a_folder_that_everybody_may_change_is_refused():

@@ -69,10 +69,10 @@ static keel_status compare(struct reading *r, const struct save_head *h, struct 
         if (p.bytes == bytes && p.redundancy == (uint64_t)s[i]->redundancy)
             continue;
         log_error(
-            "%s: segment %zu was saved with %llu bytes and %llu further copies of rank %d's part, and is allocated "
-            "with %llu and %d",
-            here, i, (unsigned long long)p.bytes, (unsigned long long)p.redundancy, r->rank, (unsigned long long)bytes,
-            (int)s[i]->redundancy);
+            "%s: segment %u (as keelctl verify counts) was saved with %llu bytes and %llu further copies of rank %d's "
+            "part, and is allocated with %llu and %d",
+            here, s[i]->index, (unsigned long long)p.bytes, (unsigned long long)p.redundancy, r->rank,
+            (unsigned long long)bytes, (int)s[i]->redundancy);
         return KEEL_ERR_MISMATCH;
     }
     return KEEL_OK;

@@ -111,9 +111,9 @@ static void append_all(struct writing *w, int rank, uint64_t version, int side, 
     for (size_t i = 0; i < n && w->status == KEEL_OK; i++) {
         append_part(w, s[i], rank, 0, s[i]->part_bytes[rank]);
         if (w->status == KEEL_ERR_DATA_LOST)
-            log_error("%s: rank %d's part of segment %zu (from 0, in the order of allocation) is lost: nothing can be "
-                      "saved until that is freed",
-                      here, rank, i);
+            log_error("%s: rank %d's part of segment %u (as keelctl verify counts) is lost: nothing can be saved until "
+                      "that is freed",
+                      here, rank, s[i]->index);
     }
     append(w, &t, sizeof t);
     append_part(w, k->segment, rank, keep_bytes_at(k->room, side), t.used);
