@@ -40,6 +40,10 @@ enum wait_call {
     WAIT_FINALIZE,
     WAIT_REPLICAS,
     WAIT_PART,
+    WAIT_KEEP_COMMIT,
+    WAIT_KEEP_SAVE,
+    WAIT_KEEP_RESTORE,
+    WAIT_KEEP_ROLLBACK,
     WAIT_CALLS,
 };
 
@@ -105,6 +109,10 @@ static inline const char *wait_call_name(uint32_t call)
         "keel_finalize",
         "a comparison of replicas",
         "keel_update_begin or keel_segment_track",
+        "keel_keep_commit",
+        "keel_keep_save",
+        "keel_keep_restore",
+        "keel_keep_rollback",
     };
     return names[call < WAIT_CALLS ? call : WAIT_NO_CALL];
 }

@@ -30,6 +30,17 @@ static void barrier(void)
     CHECK(keel_barrier());
 }
 
+static void commit(void)
+{
+    CHECK(keel_keep_commit(1));
+}
+
+static void rollback(void)
+{
+    uint64_t version;
+    CHECK(keel_keep_rollback(&version));
+}
+
 static void group(void)
 {
     double mine = me + 1, sum = 0;
@@ -161,8 +172,9 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*call)(void);
-    } calls[] = {{"barrier", barrier}, {"group", group}, {"create", create}, {"receive", receive}, {"until", until},
-                 {"lock", lock},       {"alloc", alloc}, {"put", put},       {"add", add_one},     {"strong", strong}};
+    } calls[] = {{"barrier", barrier}, {"group", group},   {"create", create}, {"receive", receive},
+                 {"until", until},     {"lock", lock},     {"alloc", alloc},   {"put", put},
+                 {"add", add_one},     {"strong", strong}, {"commit", commit}, {"rollback", rollback}};
     EXPECT(argc == 3);
     CHECK(keel_init());
     me = keel_rank();
@@ -172,6 +184,7 @@ int main(int argc, char **argv)
         all_ranks[r] = r;
     CHECK(keel_segment_alloc(256, KEEL_REDUNDANCY_SHADOW, &words));
     CHECK(keel_mutexes_create(1, &locks));
+    CHECK(keel_keep_room(64));
     if (strcmp(argv[1], "lock") == 0 && me == last)
         CHECK(keel_mutex_lock(locks, 0, 0, NULL));
     CHECK(keel_barrier());

@@ -88,6 +88,12 @@ def test_a_collective_of_a_group():
     stopped("group", "keel_group_allreduce")
 
 
+def test_kept_memory():
+    """They are collectives, of which the program has called none."""
+    stopped("commit", "keel_keep_commit")
+    stopped("rollback", "keel_keep_rollback")
+
+
 def test_keel_group_create():
     stopped("create", "keel_group_create")
 

@@ -184,8 +184,9 @@ struct coll {
     struct {
         keel_status status;
         uint64_t epoch;
-    } ended;            /* a barrier in two phases, of which the number is being written (witness.h) */
-    keel_status broken; /* collectives have ended for this process */
+    } ended;                 /* a barrier in two phases, of which the number is being written (witness.h) */
+    keel_status broken;      /* collectives have ended for this process */
+    enum wait_call for_call; /* whose those of all live ranks are for the program; WAIT_NO_CALL: their own */
 };
 
 struct client;

@@ -66,6 +66,8 @@ static enum wait_call name_of(const struct keel_group *g, const struct engine_ca
     bool living = g == g->client->coll.living;
     if (g->of_segments || g->creation)
         return g->creation ? WAIT_GROUP_CREATE : WAIT_ALLOC;
+    if (living && g->client->coll.for_call != WAIT_NO_CALL)
+        return g->client->coll.for_call;
     switch (call->kind) {
     case ENGINE_BARRIER:
         return living ? WAIT_BARRIER : WAIT_GROUP_BARRIER;

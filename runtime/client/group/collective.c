@@ -36,7 +36,9 @@ static keel_status begin(struct client *c, struct keel_group *all, const struct 
                          struct keel_request **out)
 {
     struct keel_request *r;
-    struct wait wait = {.call = call->kind == ENGINE_MOVE ? WAIT_BCAST : WAIT_BARRIER}; /* for a view */
+    struct wait wait = {.call = c->coll.for_call            ? c->coll.for_call
+                                : call->kind == ENGINE_MOVE ? WAIT_BCAST
+                                                            : WAIT_BARRIER}; /* for a view */
     if (!client_wait(c, is_thawed, c, &wait))
         return c->fatal;
     keel_status status = coll_request_new(all, &r);
