@@ -47,7 +47,8 @@ KEEL_MUST_CHECK keel_status keel_keep_room(size_t bytes_per_rank);
  * address   the caller's, and readable and writable for as long as it is registered; NULL with 0 bytes: the name is not
  *           kept any more.
  * blocks    no.
- * errors    KEEL_ERR_ARG with a line on standard error: a bad name, or memory that the process does not have;
+ * errors    KEEL_ERR_ARG with a line on standard error: a bad name, or memory that the process does not have, or may
+ *           not read or write to now (shared memory: not read);
  *           KEEL_ERR_LIMIT: there is no room for so much, or 63 names are registered. */
 KEEL_MUST_CHECK keel_status keel_keep(const char *name, void *address, size_t bytes);
 /* Collective over all live ranks: what is registered, as it is now, is a version, in place of the last one. It begins

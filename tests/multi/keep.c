@@ -40,7 +40,16 @@ static void wrong_calls(void)
     EXPECT_STATUS(keel_keep("gone", gone, PAGE + 1), KEEL_ERR_ARG);
     CHECK(keel_keep("there", gone, PAGE));
     CHECK(keel_keep("there", NULL, 0));
+    EXPECT(mprotect(gone, PAGE, PROT_READ) == 0);
+    EXPECT_STATUS(keel_keep("there", gone, PAGE), KEEL_ERR_ARG);
+    EXPECT(mprotect(gone, PAGE, PROT_NONE) == 0);
+    EXPECT_STATUS(keel_keep("there", gone, PAGE), KEEL_ERR_ARG);
     munmap(gone, PAGE);
+    char *shared = mmap(NULL, PAGE, PROT_READ, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    EXPECT(shared != MAP_FAILED);
+    CHECK(keel_keep("there", shared, PAGE)); /* it may be tracked */
+    CHECK(keel_keep("there", NULL, 0));
+    munmap(shared, PAGE);
     for (int i = 0; i < NAMES; i++) {
         char name[] = {(char)('0' + i / 8), (char)('0' + i % 8), 0};
         CHECK(keel_keep(name, &many[i], 1));

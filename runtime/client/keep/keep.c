@@ -1,5 +1,7 @@
 /* What is registered, and the room for it. */
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -67,7 +69,7 @@ void keep_has_room(struct client *c, keel_segment *segment, size_t bytes_per_ran
     k->restored = !c->restarted && !keep_begins_with();
 }
 
-/* Each page of it is there. What it may be used for, nobody can ask. */
+/* Each page of it is there. */
 static bool is_memory(const void *address, size_t bytes)
 {
     unsigned char there[256];
@@ -79,6 +81,27 @@ static bool is_memory(const void *address, size_t bytes)
             return false;
     }
     return true;
+}
+
+/* What the process may not do with it; NULL: nothing that the kernel speaks of. Memory that is shared may be protected
+ * against writes for a while (keel_segment_track). */
+static const char *is_forbidden(const void *address, size_t bytes)
+{
+    const uintptr_t at = (uintptr_t)address, end = at + bytes;
+    const char *why = NULL;
+    char *line = NULL, may[5];
+    size_t room = 0;
+    uintptr_t from, to;
+    FILE *f = fopen("/proc/self/maps", "re");
+    while (f && !why && bytes && getline(&line, &room, f) > 0)
+        if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %4s", &from, &to, may) == 3 && from < end && at < to)
+            why = may[0] != 'r'                    ? "the process may not read it"
+                  : may[1] != 'w' && may[3] == 'p' ? "the process may not write to it"
+                                                   : NULL;
+    free(line);
+    if (f)
+        fclose(f);
+    return why;
 }
 
 static keel_status refuse(const char *name, const char *why)
@@ -124,6 +147,9 @@ keel_status keep_range(struct client *c, const char *name, void *address, size_t
         return bytes > k->room ? KEEL_ERR_LIMIT : refuse(name, "no such memory");
     if (!is_memory(address, bytes))
         return refuse(name, "the process has no memory at some of these addresses");
+    const char *forbidden = is_forbidden(address, bytes);
+    if (forbidden)
+        return refuse(name, forbidden);
     if (!e && t->ranges == KEEP_RANGES)
         return KEEL_ERR_LIMIT;
     struct keep_table before = *t;
