@@ -46,7 +46,8 @@ KEEL_MUST_CHECK keel_status keel_keep_room(size_t bytes_per_rank);
  * name      1 to 47 bytes, copied.
  * address   the caller's, and readable and writable for as long as it is registered; NULL with 0 bytes: the name is not
  *           kept any more.
- * blocks    no.
+ * blocks    no; it looks through the list of the process's mappings up to there, which took some 20 us, and 4 ms in a
+ *           process with 10,000 of them.
  * errors    KEEL_ERR_ARG with a line on standard error: a bad name, or memory that the process does not have, or may
  *           not read or write to now (shared memory: not read);
  *           KEEL_ERR_LIMIT: there is no room for so much, or 63 names are registered. */

@@ -1,6 +1,5 @@
 /* What is registered, and the room for it. */
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,20 +83,23 @@ static bool is_memory(const void *address, size_t bytes)
 }
 
 /* What the process may not do with it; NULL: nothing that the kernel speaks of. Memory that is shared may be protected
- * against writes for a while (keel_segment_track). */
+ * against writes for a while (keel_segment_track). Mappings come in the order of their addresses. */
 static const char *is_forbidden(const void *address, size_t bytes)
 {
     const uintptr_t at = (uintptr_t)address, end = at + bytes;
     const char *why = NULL;
-    char *line = NULL, may[5];
+    char *line = NULL, *rest;
     size_t room = 0;
-    uintptr_t from, to;
+    uintptr_t from = 0;
     FILE *f = fopen("/proc/self/maps", "re");
-    while (f && !why && bytes && getline(&line, &room, f) > 0)
-        if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %4s", &from, &to, may) == 3 && from < end && at < to)
-            why = may[0] != 'r'                    ? "the process may not read it"
-                  : may[1] != 'w' && may[3] == 'p' ? "the process may not write to it"
-                                                   : NULL;
+    while (f && !why && from < end && getline(&line, &room, f) > 0) { /* FROM-TO rwxp ... */
+        from = (uintptr_t)strtoull(line, &rest, 16);
+        uintptr_t to = *rest == '-' ? (uintptr_t)strtoull(rest + 1, &rest, 16) : from;
+        if (from < end && at < to && strlen(rest) > 4)
+            why = rest[1] != 'r'                     ? "the process may not read it"
+                  : rest[2] != 'w' && rest[4] == 'p' ? "the process may not write to it"
+                                                     : NULL;
+    }
     free(line);
     if (f)
         fclose(f);
