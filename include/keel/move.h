@@ -11,7 +11,8 @@
  * was told to go, calls keel_finalize, and writes what it has. The former is a line `made_to_leave` in the event log:
  * what it had begun is then in doubt as with a death.
  * The memory of ranks that were on one node follows the last of them: one that has moved waits for the others where it
- * wants to store into its part (keel/update.h).
+ * wants to store into its part (keel/update.h). So those of a node go at the end of the same collective, the next one
+ * that none of them has completed; who comes to none for a second goes where it can.
  * Messages that it has not received by its end are lost, as with a death. Rank 0 has standard input from its beginning
  * where it begins again, as after a death (keelrun --stdin-keep). A program several threads of which call Keel may end
  * in the middle of what the others do; it had better choose. */
@@ -38,11 +39,12 @@ typedef enum keel_moving {
  * errors    KEEL_ERR_ARG; KEEL_ERR_STATE. */
 KEEL_MUST_CHECK keel_status keel_move_mode(keel_moving mode);
 
-/* Is this rank to go to another node? Then the program ends the process soon, by keel_move, or, with KEEL_MOVE_ASK, by
- * keel_finalize and an exit with 0, which is the same once this call has returned true. It may become false again:
- * nodes die, and the plan is another one. Then keel_finalize is the end of this process all the same, and the rank
+/* Is this rank to go to another node, and has it come to the collective behind which it goes with the others of its
+ * node? Then the program ends the process soon, by keel_move, or, with KEEL_MOVE_ASK, by keel_finalize and an exit with
+ * 0, which is the same once this call has returned true. It may become false again: nodes die, and the plan is another
+ * one. Then keel_finalize is the end of this process all the same, and the rank
  * begins again where it was; unless keel_move has said that it is not to move: then keel_finalize is the rank's end.
- * One atomic load.
+ * One atomic load while nobody is to go.
  * threads   any.
  * blocks    no. */
 __extension__ bool keel_move_pending(void);

@@ -59,6 +59,7 @@ struct proc {
     int id;           /* the owner's, unique and never reused */
     struct life life; /* LIFE_NONE: standby */
     bool exited;
+    bool held;           /* to be asked at once, when it is known at which collective */
     bool released;       /* it is to end so that the rank's next life begins elsewhere: */
     int moves_to;        /* on that node, */
     uint32_t move_order; /* by that number of a plan, */

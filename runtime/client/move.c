@@ -1,7 +1,9 @@
 #include "runtime/client/move.h"
 
 #include "runtime/base/fault.h"
+#include "runtime/client/progress.h"
 #include "runtime/client/threads.h"
+#include "runtime/wire/leave.h"
 
 /* Only this process could go on with it. Lock held. */
 static bool something_is_open(const struct client *c)
@@ -29,7 +31,7 @@ bool move_ends_process(struct client *c)
 {
     uint32_t was = atomic_load(&c->intents->released);
     bool told = atomic_load(&c->told_to_move); /* it is not told back */
-    while (was == RELEASE_NONE || was == RELEASE_ASKED)
+    while (was == RELEASE_NONE || was == RELEASE_HELD || was == RELEASE_ASKED)
         if (atomic_compare_exchange_weak(&c->intents->released, &was, told ? RELEASE_ACCEPTED : RELEASE_LEFT))
             return told;
     return true; /* another thread moves it, or its agent ends it */
@@ -41,8 +43,36 @@ void move_is_out(struct client *c)
     atomic_compare_exchange_strong(&c->intents->released, &accepted, RELEASE_OUT);
 }
 
+static bool is_not_held(void *arg)
+{
+    const struct client *c = arg;
+    return atomic_load(&c->intents->released) != RELEASE_HELD;
+}
+
+/* False: the job is lost. */
+static bool await_agent(struct client *c)
+{
+    if (is_not_held(c))
+        return true;
+    client_lock(c);
+    bool asked = client_wait(c, is_not_held, c, &(struct wait){.call = WAIT_BARRIER}); /* for a view */
+    pthread_mutex_unlock(&c->lock);
+    return asked;
+}
+
+bool move_is_due(struct client *c)
+{
+    const struct intent_page *page = c->intents;
+    if (!await_agent(c) || atomic_load(&page->released) == RELEASE_NONE)
+        return false;
+    return leave_is_due(atomic_load(&page->leave_at), atomic_load(&page->collectives), atomic_load(&page->asked_ns),
+                        c->env.now(c->env.user));
+}
+
 void move_point_reached(struct client *c)
 {
+    if (!move_is_due(c))
+        return;
     atomic_fetch_add_explicit(&c->intents->move_points, 1, memory_order_relaxed);
     FAULT_POINT("rank.move_point");
     if (!c->env.moves || c->chooses_to_move)

@@ -5,7 +5,8 @@
  *
  * A point is passed by while something is open that only this process can go on with: a task, a mutex, an unfinished
  * call, a request of a group's, a message that the program has not received. Then the next one counts; and where none
- * comes in time the process is ended wherever it is, which is as if it had died (ADR 0170). */
+ * comes in time the process is ended wherever it is, which is as if it had died (ADR 0170). Before the collective at
+ * whose end all ranks of its slot go (wire/leave.h) no point counts. */
 #ifndef KEEL_CLIENT_MOVE_H
 #define KEEL_CLIENT_MOVE_H
 
@@ -14,6 +15,8 @@
 /* The rank was released and has come to such a point: it is counted, and the owner of the client told, unless the
  * program wants to choose or something is open. */
 void move_point_reached(struct client *c);
+/* Is the rank asked to go, and has it come to where it goes with the others of its slot? */
+bool move_is_due(struct client *c);
 /* Is nothing open? */
 bool move_may(struct client *c);
 /* The process ends here: nothing of it is under way any more, and nobody waits for what it has sent. Then, if the
@@ -33,7 +36,7 @@ void move_is_out(struct client *c);
  * writes then. */
 static inline void move_point(struct client *c)
 {
-    if (atomic_load_explicit(&c->intents->released, memory_order_relaxed))
+    if (atomic_load(&c->intents->released)) /* read after what it has written of its collectives (wire/leave.h) */
         move_point_reached(c);
 }
 #endif

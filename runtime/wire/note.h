@@ -62,11 +62,13 @@ struct behind {
 };
 #define BEHIND_REVOKED UINT64_MAX
 
-/* intent_page.released. ASKED becomes NONE again or one of the others, whichever is first; those stay, but ACCEPTED,
- * which becomes OUT or ENDED. A program that was told of ASKED may accept when it is NONE again: then the rank's next
- * life begins on the same node, or where it is to go. */
+/* intent_page.released. HELD becomes ASKED in the same moment, but for a program that leaves first. ASKED becomes NONE
+ * again or one of the others, whichever is first; those stay, but ACCEPTED, which becomes OUT or ENDED. A program that
+ * was told of ASKED may accept when it is NONE again: then the rank's next life begins on the same node, or where it is
+ * to go. */
 enum release {
     RELEASE_NONE,
+    RELEASE_HELD, /* it is to be asked, and its agent finds out when it is to go: no point of its program is passed */
     RELEASE_ASKED,
     RELEASE_ACCEPTED,
     RELEASE_OUT,   /* by the rank, after ACCEPTED: nothing of its is under way, and it ends as its program likes */
@@ -100,6 +102,8 @@ struct intent_page {
     /* Is the process to end, so that the rank's next life begins on another node (client/move.h)? enum release. The
      * agent asks, and takes it back, or ends the process; the rank accepts, or leaves. */
     _Atomic uint32_t released;
+    /* Written by the agent before it asks: at the end of which collective (wire/leave.h), and since when. */
+    _Atomic uint64_t leave_at, asked_ns;
     /* What lasts: written by the rank, read by the agent about twice a second. */
     alignas(64) struct wait_note wait[WAIT_NOTES];
     _Atomic uint32_t behinds; /* of those below so many are in use; one more than there are: some have no place */

@@ -1,8 +1,8 @@
-/* moved STEPS [barriers|moves|stores|returns|fails]: each rank counts to STEPS in its part of a segment with shadows, a
- * step every ten milliseconds, and goes on from there where another process was the rank before. With a word all meet
- * after each step; with one of the last four the program chooses how it moves: by keel_move, or by returning from main,
- * with an exit code of 0 or 3. With "stores" it counts by plain stores, and odd ranks take their time to move. In the
- * end all parts say so, and nobody has failed. */
+/* moved STEPS [barriers|tracks|moves|stores|returns|fails]: each rank counts to STEPS in its part of a segment with
+ * shadows, a step every ten milliseconds, and goes on from there where another process was the rank before. With a word
+ * all meet after each step; with one of the last four the program chooses how it moves: by keel_move, or by returning
+ * from main, with an exit code of 0 or 3. With "tracks" and "stores" it counts by plain stores, and with the latter odd
+ * ranks take their time to move. In the end all parts say so, and nobody has failed. */
 #include <keel/keel.h>
 
 #include <stdint.h>
@@ -43,8 +43,9 @@ static void count(keel_segment *s, bool stores, int64_t at)
 int main(int argc, char **argv)
 {
     const int64_t steps = argc > 1 ? atoi(argv[1]) : 100;
-    const bool meets = argc > 2, chooses = meets && strcmp(argv[2], "barriers") != 0;
-    const bool stores = meets && strcmp(argv[2], "stores") == 0;
+    const bool meets = argc > 2, tracks = meets && strcmp(argv[2], "tracks") == 0;
+    const bool chooses = meets && !tracks && strcmp(argv[2], "barriers") != 0;
+    const bool stores = tracks || (meets && strcmp(argv[2], "stores") == 0);
     uint64_t met = 0;
     keel_segment *s;
     keel_failure failure[8];

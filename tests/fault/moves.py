@@ -121,6 +121,22 @@ def test_a_rank_that_slides_before_its_neighbour_stores_when_its_part_has_come()
         assert moved and len(moved) % 2 == 0, job.stdout()
 
 
+def test_ranks_of_a_node_slide_behind_the_same_collective():
+    """One has left a barrier and not come to its end when both are asked to go; the other one is in the next. Who goes
+    where the other did not would wait for its part, and that one for it, until it is ended."""
+    with Job(["-n", "6", "--nodes", "3", "--grid", "5", "--spare-alloc", "1D(1,2)", "--substitution", "1D",
+              "--on-failure", "substitute", MOVED, "100", "tracks"],
+             env={"KEEL_FAULT": "rank.barrier_left:20:stop:rank=5"}) as job:
+        wait_for(lambda: rank_pids(job, 5) and state_of(rank_pids(job, 5)[0]) == "T", "rank 5 to be behind a barrier")
+        subprocess.run([KEELCTL, "kill-node", job.id(), "0"], check=True, capture_output=True, timeout=60)
+        wait_for(lambda: {e["rank"] for e in job.events("leaving")} >= {4, 5}, "ranks 4 and 5 to be asked to go")
+        os.kill(rank_pids(job, 5)[0], signal.SIGCONT)
+        code = job.wait()
+        assert code == 0, (code, job.stdout(), job.stderr())
+        assert not job.events("made_to_leave"), job.events("made_to_leave")
+        assert [len(begun(job, rank)) for rank in range(6)] == [2] * 6, job.stdout()
+
+
 def test_a_rank_goes_to_a_spare_and_back():
     with Job(["-n", "2", "--nodes", "2", "--spares", "1", "--on-failure", "substitute", MOVED, "500"],
              env={"KEEL_LEAVE_MS": "500"}) as job:
@@ -143,8 +159,12 @@ def has_no_descriptor(job, node):
     return lambda: resource.prlimit(agent, resource.RLIMIT_NOFILE, (soft, hard))
 
 
+def rank_pids(job, rank):
+    return [e["pid"] for e in job.events("rank_start") if e["rank"] == rank]
+
+
 def rank_pid(job, rank):
-    return [e["pid"] for e in job.events("rank_start") if e["rank"] == rank][-1]
+    return rank_pids(job, rank)[-1]
 
 
 NO_DESCRIPTORS = "no descriptors for a process: Too many open files"

@@ -35,10 +35,15 @@ keel_status call_move_mode(keel_moving mode)
     return KEEL_OK;
 }
 
+static bool is_to_move(struct client *c)
+{
+    return atomic_load_explicit(&c->intents->released, memory_order_relaxed) && move_is_due(c);
+}
+
 bool call_move_pending(void)
 {
     struct client *c = &process_client;
-    if (!c->ready || !atomic_load_explicit(&c->intents->released, memory_order_relaxed))
+    if (!c->ready || !is_to_move(c))
         return false;
     if (c->chooses_to_move)
         atomic_store(&c->told_to_move, true);
@@ -50,7 +55,7 @@ keel_status call_move(void)
     struct client *c = &process_client;
     if (!c->ready)
         return KEEL_ERR_STATE;
-    if (atomic_load_explicit(&c->intents->released, memory_order_relaxed)) {
+    if (is_to_move(c)) {
         atomic_fetch_add_explicit(&c->intents->move_points, 1, memory_order_relaxed);
         FAULT_POINT("rank.move_called");
         if (move_may(c))

@@ -10,6 +10,7 @@
 #include "runtime/client/move.h"
 #include "tests/sim/data/model.h"
 #include "tests/sim/data/replicas.h"
+#include "tests/sim/data/slides.h"
 
 /* ---- what the client asks of its owner ---- */
 
@@ -129,6 +130,7 @@ static void env_moves(void *user)
         return;
     if (!move_go(&r->client))
         return;
+    slides_went(r->w, r);
     move_ended(&r->client);
     world_say(r->w, "rank %d.%u on node %d ends%s: it moves", r->rank, r->incarnation, r->node->id,
               atomic_load(&r->intents->moved) == MOVED_COMPLETE ? "" : " in doubt");

@@ -38,6 +38,7 @@ void scenario_keeps(struct setup *s, struct rng *rng);
 /* scenarios_moves.c */
 void scenario_moves(struct setup *s, struct rng *rng);
 void scenario_slides(struct setup *s, struct rng *rng);
+void scenario_together(struct setup *s, struct rng *rng);
 void scenario_refusals(struct setup *s, struct rng *rng);
 void scenario_weighings(struct setup *s, struct rng *rng);
 void scenario_grids(struct setup *s, struct rng *rng);

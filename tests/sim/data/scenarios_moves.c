@@ -105,7 +105,29 @@ void scenario_slides(struct setup *s, struct rng *rng)
     move_aims(s, rng);
 }
 
-/* The same, and nodes where a rank is to begin cannot start a process. */
+/* Nodes on a grid with several ranks a slot: one dies as ranks leave a collective, some of which are late, so that some
+ * are asked to go behind it and others before they have left it. */
+void scenario_together(struct setup *s, struct rng *rng)
+{
+    scenario_slides(s, rng);
+    s->ranks = s->nodes * (RANKS_MAX / s->nodes);
+    s->rounds = 6 + (int)rng_below(rng, 6);
+    s->actions = 2 + (int)rng_below(rng, 6);
+    s->threads = 0;
+    s->kinds = 1 << DISASTER_RANK_FREEZE;
+    s->disasters = (int)rng_below(rng, 12);
+    unsigned ranks = (unsigned)s->ranks, met = ranks * (unsigned)rng_below(rng, 8);
+    for (s->aims = 0; s->aims < AIMS_MAX; s->aims++) {
+        struct aim *a = &s->aim[s->aims];
+        *a = (struct aim){.node = -1, .rank = -1};
+        snprintf(a->point, sizeof a->point, "rank.barrier_%s", s->aims % 2 ? "entering" : "left");
+        a->action = s->aims ? AIM_STALL : AIM_NODE;
+        a->nth = met + 1 + (unsigned)rng_below(rng, ranks);
+        a->ns = rng_below(rng, 60 * MS);
+    }
+}
+
+/* Slides or moves, and nodes where a rank is to begin cannot start a process. */
 void scenario_refusals(struct setup *s, struct rng *rng)
 {
     if (rng_below(rng, 3))

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/wire/leave.h"
 #include "tests/sim/data/model.h"
 
 enum { PLACES_MAX = NODES_MAX + DEAD_MAX };
@@ -218,6 +219,25 @@ void slides_settled(struct world *w, const struct node *n)
         if (plan_place(&n->agent.view, m) != plan_place(v, m))
             world_fail(w, "epoch %llu: node %d has node %d on another place than the view",
                        (unsigned long long)v->epoch, n->id, m);
+}
+
+/* Of those that went where they were first asked to each must have come to the same collective: who has come to fewer
+ * would be waited for by one that waits for its part, which comes behind it. */
+void slides_went(struct world *w, struct runner *r)
+{
+    const struct view *view = &w->model->view;
+    const struct intent_page *page = r->intents;
+    const uint64_t asked = atomic_load(&page->asked_ns);
+    if (!atomic_load(&page->leave_at) || atomic_load(&page->move_points) != 1 ||
+        w->sched.now >= asked + LEAVE_TOGETHER_NS)
+        return;
+    r->asked_ns = asked;
+    r->went_at = 1 + atomic_load(&page->collectives);
+    for (const struct runner *o = w->runners; o; o = o->next)
+        if (o->went_at && o->node == r->node && view->rank[o->rank].slot == view->rank[r->rank].slot &&
+            o->asked_ns == asked && o->went_at != r->went_at)
+            world_fail(w, "rank %d goes behind collective %llu, and rank %d of its slot went behind %llu", r->rank,
+                       (unsigned long long)r->went_at - 1, o->rank, (unsigned long long)o->went_at - 1);
 }
 
 bool slides_are_over(const struct world *w)

@@ -17,6 +17,8 @@ bool slides_init(struct world *w);
 void slides_committed(struct world *w, const struct command *c);
 /* The agent has the view, and the same plan. */
 void slides_settled(struct world *w, const struct node *n);
+/* The rank ends by itself, as it was asked to go. */
+void slides_went(struct world *w, struct runner *r);
 bool slides_are_over(const struct world *w);
 void slides_check_quiet(struct world *w);
 #endif

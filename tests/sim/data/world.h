@@ -114,6 +114,8 @@ struct runner {
     void *intents_memory;
     bool released, moved; /* it is to end so that the rank goes on elsewhere; it has */
     uint64_t releases;    /* and stays: so many times */
+    uint64_t went_at;     /* 1 + collectives behind which it went, by itself, where it was asked to go first, */
+    uint64_t asked_ns;    /* then */
     struct tp *net, *shm;
     struct tp_ep *own;
     uint64_t turn_ns; /* a processor that was given up comes back after up to so long */

@@ -16,7 +16,7 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from rules import RULES
 
-SCENARIOS = ["random", "rank-kills", "node-kills", "large-puts", "three-copies", "freezes", "cuts", "storm", "mutexes", "meetings", "parts", "threads", "signals", "stores", "asleep", "rebuilds", "no-memory", "scant", "scarce", "joins", "moves", "slides", "refusals", "weighings", "grids", "keeps", "replicas", "checks", "partners", "wrong-bits", "flips"]
+SCENARIOS = ["random", "rank-kills", "node-kills", "large-puts", "three-copies", "freezes", "cuts", "storm", "mutexes", "meetings", "parts", "threads", "signals", "stores", "asleep", "rebuilds", "no-memory", "scant", "scarce", "joins", "moves", "slides", "together", "refusals", "weighings", "grids", "keeps", "replicas", "checks", "partners", "wrong-bits", "flips"]
 CORE = ["joins"]  # of tests/sim/sim: membership alone; it ends at the first breach
 UNITS = ["acting", "aimed", "aimed_call", "aimed_count", "aimed_cut", "aimed_given_up", "aimed_mutex", "aimed_names", "aimed_packed", "aimed_signal", "aimed_still", "aimed_stores", "aimed_witness", "check", "execute", "execute_once", "execute_packed", "execute_refused", "parcels", "refused", "repair", "repair_fill", "repair_memory", "repair_torn", "strong", "verify", "chain",
          "torn", "dedup", "dedup_pieces", "lane", "mail_lives", "meeting", "moves", "named_by_rank", "order", "ordering", "partner", "partner_deaths", "passing", "peer", "plan", "renew", "said", "scrub", "set_begins", "sets", "slide_data", "slides", "sliding", "store", "stripe", "view", "view_born", "view_deaths", "view_doubts", "view_moves", "view_random", "weighing", "born", "direct_refused"]

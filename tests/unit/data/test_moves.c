@@ -12,6 +12,7 @@
 #include "runtime/agent/ranks.h"
 #include "runtime/client/job/failure.h"
 #include "runtime/client/move.h"
+#include "runtime/wire/leave.h"
 
 enum { ORDER = 5 };
 
@@ -274,10 +275,18 @@ static void e_moves(void *user)
     told++;
 }
 
+static uint64_t e_clock;
+
+static uint64_t e_now(void *user)
+{
+    (void)user;
+    return e_clock;
+}
+
 static void test_moves_points_count_once_it_was_released(void **state)
 {
     (void)state;
-    struct client c = {.intents = &page};
+    struct client c = {.intents = &page, .env.now = e_now};
     move_point(&c);
     assert_int_equal(page.move_points, 0);
     page.released = RELEASE_ASKED;
@@ -296,7 +305,7 @@ static void test_moves_points_are_passed_by_while_something_is_open(void **state
 {
     (void)state;
     struct letter_in *letter = (struct letter_in *)&told;
-    struct client c = {.intents = &page, .env.moves = e_moves};
+    struct client c = {.intents = &page, .env.now = e_now, .env.moves = e_moves};
     told = 0;
     page.released = RELEASE_ASKED;
     move_point(&c); /* not resumed */
@@ -323,6 +332,42 @@ static void test_moves_points_are_passed_by_while_something_is_open(void **state
     assert_int_equal(told, 0);
     move_point(&c);
     assert_int_equal(told, 1);
+}
+
+/* The others of its slot go there, too, and their parts behind the last of them. */
+static void test_moves_points_before_the_common_collective_are_passed_by(void **state)
+{
+    (void)state;
+    struct client c = {.intents = &page, .env = {.now = e_now, .moves = e_moves}};
+    c.ready = CLIENT_DIRECT;
+    c.resumed = true;
+    told = 0;
+    e_clock = 5000000000;
+    page.released = RELEASE_ASKED;
+    page.leave_at = 3;
+    page.asked_ns = e_clock;
+    page.collectives = 2;
+    e_clock += LEAVE_TOGETHER_NS - 1;
+    move_point(&c);
+    assert_true(told == 0 && page.move_points == 0 && !move_is_due(&c));
+    page.collectives = 3;
+    move_point(&c);
+    assert_true(told == 1 && page.move_points == 1 && move_is_due(&c));
+    page.collectives = 2;
+    e_clock++; /* no collective comes */
+    move_point(&c);
+    assert_int_equal(told, 2);
+}
+
+/* Whoever has completed it has looked, and gone on. */
+static void test_moves_common_collective_is_one_that_nobody_has_completed(void **state)
+{
+    (void)state;
+    uint64_t at = 0;
+    for (int i = 0; i < 3; i++)
+        at = leave_at(at, (uint64_t[]){6, 7, 5}[i]);
+    assert_int_equal(at, 8);
+    assert_int_equal(leave_at(9, 7), 9); /* one was asked before */
 }
 
 static void test_moves_nobody_goes_whose_release_was_taken_back(void **state)
@@ -356,6 +401,8 @@ int main(void)
         TEST(test_moves_life_that_has_moved_is_refused),
         TEST(test_moves_points_count_once_it_was_released),
         TEST(test_moves_points_are_passed_by_while_something_is_open),
+        TEST(test_moves_points_before_the_common_collective_are_passed_by),
+        TEST(test_moves_common_collective_is_one_that_nobody_has_completed),
         TEST(test_moves_nobody_goes_whose_release_was_taken_back),
     };
     return cmocka_run_group_tests_name("moves", tests, NULL, NULL);

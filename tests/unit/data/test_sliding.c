@@ -186,6 +186,35 @@ static void test_sliding_process_that_begins_late_goes_on(void **state)
     assert_ptr_equal(w.node[AT].released, proc);
 }
 
+/* Behind a collective that none of them has completed: who has would wait for the next process of who goes there. */
+static void test_sliding_ranks_of_a_slot_go_at_the_same_collective(void **state)
+{
+    static struct intent_page other, last;
+    static const int rank[] = {RANK, 0, 1};
+    struct intent_page *const of[] = {&page, &other, &last};
+    struct control_welcome welcome;
+    ranks_free(agent(), *state);
+    slide();
+    for (int i = 0; i < 3; i++) {
+        struct view_rank *k = &agent()->view.rank[rank[i]];
+        struct proc *proc = ranks_started(agent(), 2 + i);
+        memset(of[i], 0, sizeof page);
+        k->slot = agent()->view.rank[RANK].slot;
+        k->node = AT;
+        assert_non_null(ranks_conn(agent(), proc));
+        ranks_welcome(agent(), proc, life_of(rank[i], k->incarnation), NULL, of[i], &welcome);
+        of[i]->collectives = (uint64_t[]){5, 6, 4}[i];
+        if (i > 0) /* the last one begins when the others have been asked */
+            world_turn_of(AT);
+        agent()->ranks.slides_due = true;
+    }
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(of[i]->released, RELEASE_ASKED);
+        assert_int_equal(of[i]->leave_at, 7);
+        assert_int_equal(of[i]->asked_ns, agent()->now);
+    }
+}
+
 /* Who was released by somebody who asked is not the plan's. */
 static void test_sliding_release_that_somebody_asked_for_is_not_taken_back(void **state)
 {
@@ -280,6 +309,7 @@ int main(void)
         TEST(test_sliding_rank_that_has_accepted_begins_again_where_it_was),
         TEST(test_sliding_rank_that_was_ended_though_it_stays_begins_again),
         TEST(test_sliding_process_that_begins_late_goes_on),
+        TEST(test_sliding_ranks_of_a_slot_go_at_the_same_collective),
         TEST(test_sliding_release_that_somebody_asked_for_is_not_taken_back),
         TEST(test_sliding_data_are_where_the_rank_begins),
         TEST(test_sliding_memory_that_was_left_is_there_until_the_view_is_settled),
