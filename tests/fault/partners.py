@@ -16,13 +16,14 @@ from keeltest import Job, run
 
 KEELCTL = os.path.join(keeltest.BIN, "keelctl")
 STENCIL, NPB, RACES = os.environ["KEEL_STENCIL"], os.environ["KEEL_NPB"], os.environ["KEEL_RACES"]
+LETTERS = os.environ["KEEL_LETTERS"]
 SEED = int(os.environ.get("KEEL_TEST_SEED", time.time_ns() % 10**6))
 FAR = ["--silence", "600s", "--stopped", "never"]
 RANKS, NODES = 4, 2  # of each set
 PROGRAMS = {"stencil": [STENCIL, "5p", "--cells", "96x96", "--sweeps", "1500"],
             "short": [STENCIL, "5p", "--cells", "96x96", "--sweeps", "100"],
-            "cg": [NPB, "cg", "--class", "S"]}
-RESULT = r"field [0-9a-f]+|zeta +[-0-9.eE+]+"
+            "cg": [NPB, "cg", "--class", "S"], "letters": [LETTERS]}
+RESULT = r"field [0-9a-f]+|zeta +[-0-9.eE+]+|read [0-9a-f]+"
 ONES_OWN = r"set (\d) has lost rank (\d) .* and goes on: rank \2 of set (\d) does its part"
 alone = {}
 
@@ -241,6 +242,61 @@ def test_who_counts_for_the_dead_stands_still():
     for point, nth in (("replica.taking_over", 1), ("replica.counted", 45)):
         faults = [dies_at("replica.counted", 40, 1, 0), "%s:%d:stop:rank=%d" % (point, nth, native(1, 1))]
         assert race(faults, stops=(1, 1)) == {(0, 1)}
+
+
+# ---- messages ----
+
+
+def letters(faults, replicas=2, stops=None, more=()):
+    """Whose part was done. stops: (rank, set), which goes on after 3 s."""
+    with Job([*options(replicas), *more, *PROGRAMS["letters"]], env={"KEEL_FAULT": ",".join(faults)}) as job:
+        if stops:
+            job.id()
+            job.wait_for_ranks(RANKS * replicas)
+            keeltest.wait_for(lambda: is_stopped(pids(job, native(*stops))[0]), faults)
+            time.sleep(3)
+            send(job, signal.SIGCONT, native(*stops))
+        return ends_right(job, "letters", faults)
+
+
+def test_messages_of_the_dead_are_brought():
+    """Rank 0 of set 0 dies at a step of its n-th message or meeting, rank 3 of set 1 a little later."""
+    for point, nth in (("replica.kept", 60), ("replica.brought", 1), ("replica.brought", 50), ("mail.sending", 300),
+                       ("replica.all_complete", 70), ("replica.leaving", 71)):
+        faults = [dies_at(point, nth, 0, 0), dies_at(point, nth + 9, 3, 1)]
+        done = letters(faults)
+        assert done == {(0, 0), (1, 3)}, (faults, done)
+
+
+def test_messages_of_two_of_three_are_brought():
+    faults = [dies_at("replica.brought", 20, 1, 0), dies_at("replica.brought", 40, 1, 1),
+              dies_at("replica.kept", 90, 2, 2)]
+    assert letters(faults, replicas=3) == {(0, 1), (1, 1), (2, 2)}
+
+
+def test_who_brings_messages_of_the_dead_dies_or_stands_still():
+    first = dies_at("replica.brought", 30, 1, 0)
+    for point in ("replica.taking_over", "replica.took_over"):
+        done = letters([first, dies_at(point, 1, 1, 1)], replicas=3)
+        assert done == {(0, 1), (1, 1)}, (point, done)
+        assert letters([first, "%s:1:stop:rank=%d" % (point, native(1, 1))], stops=(1, 1)) == {(0, 1)}
+
+
+def test_nodes_die_whose_ranks_have_messages_under_way():
+    faults = ["replica.brought:40:node:rank=%d" % native(0, 0), "replica.brought:80:node:rank=%d" % native(3, 1)]
+    assert letters(faults) == {(0, 0), (0, 1), (1, 2), (1, 3)}
+
+
+# ---- what was put is looked at where it lies (--check hash, all) ----
+
+
+def test_what_is_looked_at_where_it_lies_is_done_for_the_dead():
+    for check in ("hash", "all"):
+        faults = [dies_at("replica.kept", 60, 0, 0), dies_at("replica.leaving", 90, 3, 1)]
+        assert letters(faults, more=["--check", check]) == {(0, 0), (1, 3)}, check
+        faults = [dies_at("replica.said", 30, 1, 0), dies_at("replica.meeting", 60, 1, 1),
+                  dies_at("replica.taking_over", 1, 1, 2)]
+        assert letters(faults[:2], replicas=3, more=["--check", check]) == {(0, 1), (1, 1)}, check
 
 
 if __name__ == "__main__":

@@ -239,7 +239,7 @@ void coll_received(struct client *c, int from, uint32_t kind, bool creating, con
             noted(c, from, kind, data, now);
         return;
     }
-    if (kind == PARCEL_MAIL || kind == PARCEL_REPLICA || kind == PARCEL_MAIL_TAKEN) {
+    if (mail_has(kind) || kind == PARCEL_MAIL_TAKEN) {
         mail_received(c, from, kind, data, len);
         return;
     }
@@ -276,7 +276,7 @@ bool coll_place(struct client *c, int from, const void *head, size_t total, size
 bool coll_starved(struct client *c, int from, uint32_t kind, const void *head, size_t len, uint64_t now)
 {
     uint64_t id;
-    if (kind == PARCEL_MAIL || kind == PARCEL_REPLICA)
+    if (mail_has(kind))
         mail_starved(c);
     struct keel_group *g = kind == PARCEL_ENGINE && engine_peek(head, len, &id) ? coll_group_find(c, id) : NULL;
     int member = g && g->engine ? group_member_of(g->ranks, from) : -1;

@@ -42,7 +42,8 @@ enum parcel_kind {
     PARCEL_MAIL_TAKEN,
     PARCEL_SIGNAL,
     PARCEL_WHERE,
-    PARCEL_REPLICA
+    PARCEL_REPLICA,
+    PARCEL_PARTNER
 };
 
 /* What is known here of a rank, as of the last view that was gone through. */

@@ -36,7 +36,7 @@ static struct {
 
 bool replica_lives(int rank, int set)
 {
-    return us.lives[rank] >> set & 1;
+    return !us.lives || us.lives[rank] >> set & 1;
 }
 
 /* ---- who lives ---- */
@@ -83,6 +83,20 @@ void acting_await_view(struct wait *wait)
     replica_look_for_deaths();
 }
 
+uint64_t acting_deaths(void)
+{
+    return us.deaths;
+}
+
+void acting_learn(uint64_t epoch)
+{
+    struct wait wait = {0};
+    replica_look_for_deaths();
+    while (us.looked < epoch)
+        acting_await_view(&wait);
+    waits_over(replica.client, &wait);
+}
+
 /* ---- what cannot be done for others ---- */
 
 static bool is_bound(void)
@@ -119,19 +133,15 @@ bool acting_goes(const struct kept_write *w, int set)
     return acting_is_ordered(w) ? !is_over(set) : replica_lives(w->rank, set);
 }
 
-/* A write or read came to nothing there: has the rank died? It is so when the view is here that says it. */
-static keel_status settled(keel_status status, int rank, int set)
+keel_status replica_settled(keel_status status, int rank, int set)
 {
     struct wait wait = {0};
+    if (!replica.partners)
+        return status;
     while ((status == KEEL_ERR_DATA_LOST || status == KEEL_ERR_RANK_DEAD) && replica_lives(rank, set))
         acting_await_view(&wait);
     waits_over(replica.client, &wait);
     return replica_lives(rank, set) ? status : KEEL_OK;
-}
-
-keel_status acting_settled(keel_status status, const struct kept_write *w, int set)
-{
-    return settled(status, w->rank, set);
 }
 
 /* ---- to one set ---- */
@@ -154,7 +164,7 @@ static keel_status put_in(int set, const struct kept_write *w)
 {
     keel_segment *s = acting_segment(w, set);
     int native = replica_native(&replica.client->replicas, w->rank, set);
-    return s ? settled(BELOW->put(s, native, w->place, w->bytes, w->len), w->rank, set) : KEEL_OK;
+    return s ? replica_settled(BELOW->put(s, native, w->place, w->bytes, w->len), w->rank, set) : KEEL_OK;
 }
 
 static size_t told_at(int rank)
@@ -218,7 +228,7 @@ keel_status replica_reads(uint64_t segment, int rank, size_t offset, void *dst, 
         if (!s)
             continue;
         int native = replica_native(&replica.client->replicas, rank, set);
-        keel_status status = settled(BELOW->get(s, native, offset, dst, len), rank, set);
+        keel_status status = replica_settled(BELOW->get(s, native, offset, dst, len), rank, set);
         if (replica_lives(rank, set))
             return status;
     }
@@ -249,15 +259,8 @@ void replica_forget_kept(void)
 /* Until this process knows of all deaths that those knew of who have told it something. */
 static void learn_deaths(void)
 {
-    struct wait wait = {0};
-    for (int r = 0; r < replica.size; r++) {
-        const uint64_t *word = (const uint64_t *)(const void *)(us.part + told_at(r));
-        uint64_t epoch = __atomic_load_n(word, __ATOMIC_ACQUIRE);
-        replica_look_for_deaths();
-        while (us.looked < epoch)
-            acting_await_view(&wait);
-    }
-    waits_over(replica.client, &wait);
+    for (int r = 0; r < replica.size; r++)
+        acting_learn(__atomic_load_n((const uint64_t *)(const void *)(us.part + told_at(r)), __ATOMIC_ACQUIRE));
 }
 
 /* Whoever changes it in this set now: of the rank, the replica that acts there. */

@@ -341,6 +341,7 @@ const struct api_calls *replica_acting_calls(const struct api_calls *library)
     static struct api_calls calls;
     below = library;
     acting_adds_begin(library);
+    acting_mail_begin(library);
     calls = *library;
 #define act_get_strong act_get /* one copy is all that there is of what replicas have */
 #define act_get_strong_nb act_get_nb

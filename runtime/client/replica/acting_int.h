@@ -20,8 +20,9 @@ void acting_await_view(struct wait *wait);
 bool acting_goes(const struct kept_write *w, int set);
 /* The rank's part there; NULL: nothing goes there any more. */
 keel_segment *acting_segment(const struct kept_write *w, int set);
-/* What came of it there; KEEL_OK where nothing goes any more: it has died. blocks   until the view says so. */
-keel_status acting_settled(keel_status status, const struct kept_write *w, int set);
+/* The epoch of the last death that this process knows of. And: until it knows of all up to that one. */
+uint64_t acting_deaths(void);
+void acting_learn(uint64_t epoch);
 /* Before a signal: its target is told what this process knows of deaths. */
 keel_status acting_tell_deaths(int set, int rank);
 /* Kept, and written in all sets for which this replica acts. found: NULL, or of an atomic. */
@@ -37,6 +38,15 @@ static inline bool acting_is_ordered(const struct kept_write *w)
     return w->pass == KEPT_NAMED && !w->once.unordered;
 }
 keel_status acting_once_in(int set, const struct kept_write *w, struct acting_found *found);
+
+/* ---- acting_mail.c ---- */
+
+void acting_mail_begin(const struct api_calls *library);
+/* A message, to the rank's process in that set. blocks   until that has it, or has died. */
+keel_status acting_mail_in(int set, const struct kept_write *w);
+keel_status act_message_send(int native, uint32_t tag, const void *data, size_t len);
+keel_status act_message_receive(int native, uint32_t tag, void *data, size_t max, size_t *len, int *from);
+keel_status act_message_test(int native, uint32_t tag, size_t *len, int *from);
 
 /* ---- acting_calls.c: of the library's calls, with native ranks of the own set ---- */
 

@@ -20,7 +20,7 @@ static keel_status signal_in(int set, const struct kept_write *w)
     status = rma_run_named(replica.client, s, native, w->place, &w->once, NULL);
     if (status == KEEL_OK)
         signal_tell(replica.client, native);
-    return acting_settled(status, w, set);
+    return replica_settled(status, w->rank, set);
 }
 
 static bool is_frozen(void)
@@ -42,6 +42,8 @@ void replica_learn_what_is_known(void)
 keel_status acting_once_in(int set, const struct kept_write *w, struct acting_found *found)
 {
     int64_t value = 0;
+    if (w->letter)
+        return acting_mail_in(set, w);
     if (w->once.unordered)
         return signal_in(set, w);
     keel_segment *s = acting_segment(w, set);
@@ -54,7 +56,7 @@ keel_status acting_once_in(int set, const struct kept_write *w, struct acting_fo
         replica_learn_what_is_known();
     if (found && status == KEEL_OK && replica_lives(w->rank, set))
         *found = (struct acting_found){true, value};
-    return acting_settled(status, w, set);
+    return replica_settled(status, w->rank, set);
 }
 
 /* ---- what the rank does ---- */

@@ -23,7 +23,8 @@ struct kept_write {
     uint64_t segment; /* by number */
     uint64_t place;
     struct rma_named once; /* KEPT_NAMED; its src is `bytes` */
-    size_t len;            /* KEPT_PUTS, and of accumulates */
+    uint64_t letter;       /* a message, which has that number, and its tag in `place`; 0: it is none */
+    size_t len;            /* KEPT_PUTS, and of accumulates and messages */
     const void *bytes;
 };
 

@@ -179,8 +179,10 @@ void replica_binds(void);
 /* Is there a view that says that somebody has died? Who acts for one more set by that does there what is kept.
  * blocks   until it has. */
 void replica_look_for_deaths(void);
-/* As of the last look: has the rank a process in that set? */
+/* As of the last look: has the rank a process in that set? And what came of a write or read there; KEEL_OK where
+ * nothing goes any more: it has died. blocks   until the view says so. */
 bool replica_lives(int rank, int set);
+keel_status replica_settled(keel_status status, int rank, int set);
 /* In all sets for which this replica acts. The segment by its number, of a part that may be read and written so.
  * blocks   until it is complete there. */
 keel_status replica_puts(uint64_t segment, int rank, size_t offset, const void *src, size_t len);
@@ -274,8 +276,10 @@ void replica_inspected(void);
  * allocated it, too. */
 keel_status replica_describes(const keel_segment *segment, uint64_t number);
 void replica_detaches(uint64_t number);
-/* The part of a rank in another set, for calls below with its native rank; NULL: there is none, or no memory. */
+/* The part of a rank in another set, for calls below with its native rank; NULL: there is none, or no memory. And in
+ * any set, the own one, too. */
 keel_segment *replica_elsewhere(uint64_t number, int set, int target);
+keel_segment *replica_part_in(uint64_t number, int set, int target);
 
 /* ---- vote.c ---- */
 

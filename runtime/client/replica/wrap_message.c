@@ -17,6 +17,7 @@ keel_status replica_message_send(int rank, uint32_t tag, const void *data, size_
         replica_did_bytes(CALL_message_send, rank, NULL, tag, reads ? data : NULL, len);
         status = replica_meet(CALL_message_send);
     }
+    replica_used(PARTNER_SIGNAL, rank, len);
     return status != KEEL_OK ? status : replica_after(BELOW->message_send(replica_native_of(rank), tag, data, len));
 }
 

@@ -126,8 +126,7 @@ static bool can_be_kept(struct client *c, const struct msg_parcel *p)
 {
     if (p->at + p->len != p->total)
         return true;
-    return p->kind == PARCEL_MAIL || p->kind == PARCEL_REPLICA ? mail_room(c, p->total)
-                                                               : p->kind != PARCEL_ENGINE || courier_reserve(c);
+    return mail_has(p->kind) ? mail_room(c, p->total) : p->kind != PARCEL_ENGINE || courier_reserve(c);
 }
 
 /* The pieces that are next. False: there is no memory for them now. */

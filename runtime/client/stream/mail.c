@@ -7,26 +7,24 @@
 #include <string.h>
 
 #include "runtime/base/fault.h"
-#include "runtime/client/client.h"
 #include "runtime/client/progress.h"
 #include "runtime/client/threads.h"
-#include "runtime/client/stream/mail.h"
+#include "runtime/client/stream/mail_int.h"
 
-enum { MAIL_BYTES = 1024 * 1024, MAIL_TELL = MAIL_BYTES / 4, MAIL_AHEAD = MAIL_BYTES + MAIL_TELL, MAIL_OVERHEAD = 64 };
-
-struct letter_in {
-    struct letter_in *next;
-    int from;
-    uint64_t life;
-    enum parcel_kind kind; /* PARCEL_MAIL, PARCEL_REPLICA */
-    uint32_t tag;
-    size_t len;
-    uint8_t data[];
+/* What a message of partners begins with; others have the tag alone. */
+struct head {
+    uint32_t tag, unused;
+    struct mail_mark mark;
 };
 
-static uint64_t weight(size_t len)
+static size_t head_of(enum parcel_kind kind)
 {
-    return len + MAIL_OVERHEAD;
+    return kind == PARCEL_PARTNER ? sizeof(struct head) : sizeof(uint32_t);
+}
+
+bool mail_has(uint32_t kind)
+{
+    return kind == PARCEL_MAIL || kind == PARCEL_REPLICA || kind == PARCEL_PARTNER;
 }
 
 void mail_starved(struct client *c)
@@ -37,7 +35,7 @@ void mail_starved(struct client *c)
 bool mail_room(struct client *c, size_t len)
 {
     struct mail *m = &c->mail;
-    if (len > KEEL_MESSAGE_MAX + sizeof(uint32_t) || (m->room && m->room_len >= len))
+    if (len > KEEL_MESSAGE_MAX + sizeof(struct head) || (m->room && m->room_len >= len))
         return true; /* one that long is none of ours */
     free(m->room);
     m->room = malloc(sizeof *m->room + len);
@@ -59,13 +57,32 @@ static void keep(struct client *c, int from, enum parcel_kind kind, uint32_t tag
     c->mail.starved = false;
 }
 
+/* Whichever replica has brought it first. Who brings it again has its room back. */
+static void brought(struct client *c, int from, const struct head *h, const void *data, size_t len)
+{
+    struct mail *m = &c->mail;
+    uint64_t *last = &m->brought[replica_of(&c->replicas, from).rank];
+    m->deaths = h->mark.deaths > m->deaths ? h->mark.deaths : m->deaths;
+    if (h->mark.number <= *last) {
+        m->peer[from].taken += mail_weight(len);
+        return;
+    }
+    *last = h->mark.number;
+    keep(c, from, PARCEL_PARTNER, h->tag, data, len);
+}
+
 void mail_received(struct client *c, int from, uint32_t kind, const void *data, size_t len)
 {
-    uint32_t tag;
+    size_t before = head_of((enum parcel_kind)kind);
+    struct head h = {.tag = 0};
     uint64_t taken;
-    if ((kind == PARCEL_MAIL || kind == PARCEL_REPLICA) && len >= sizeof tag && len <= KEEL_MESSAGE_MAX + sizeof tag) {
-        memcpy(&tag, data, sizeof tag);
-        keep(c, from, (enum parcel_kind)kind, tag, (const char *)data + sizeof tag, len - sizeof tag);
+    if (mail_has(kind) && len >= before && len <= KEEL_MESSAGE_MAX + before) {
+        memcpy(&h, data, before);
+        data = (const char *)data + before;
+        if (kind == PARCEL_PARTNER)
+            brought(c, from, &h, data, len - before);
+        else
+            keep(c, from, (enum parcel_kind)kind, h.tag, data, len - before);
     } else if (kind == PARCEL_MAIL_TAKEN && len == sizeof taken) {
         memcpy(&taken, data, sizeof taken);
         c->mail.peer[from].known = taken;
@@ -76,7 +93,8 @@ bool mail_init(struct client *c)
 {
     c->mail.tail = &c->mail.head;
     c->mail.peer = calloc((size_t)c->size, sizeof *c->mail.peer);
-    return c->mail.peer != NULL;
+    c->mail.brought = calloc((size_t)c->size, sizeof *c->mail.brought);
+    return c->mail.peer && c->mail.brought;
 }
 
 void mail_free(struct client *c)
@@ -87,9 +105,11 @@ void mail_free(struct client *c)
     }
     free(c->mail.room);
     free(c->mail.peer);
+    free(c->mail.brought);
     c->mail.room = NULL;
     c->mail.head = NULL;
     c->mail.peer = NULL;
+    c->mail.brought = NULL;
 }
 
 /* The rank's life is over: counting starts again with the next one. */
@@ -105,6 +125,7 @@ struct sending {
     struct client *c;
     int rank;
     uint64_t life, weight;
+    uint64_t last; /* its piece of the stream */
 };
 
 static bool may_send(void *arg)
@@ -123,6 +144,14 @@ static bool has_left(void *arg)
            !courier_lacks_connection(s->c, s->rank);
 }
 
+/* The process has it, or is gone. */
+static bool has_come(void *arg)
+{
+    const struct sending *s = arg;
+    return s->c->coll.life[s->rank].life != s->life || s->c->coll.broken != KEEL_OK ||
+           s->c->coll.stream[s->rank].acked >= s->last;
+}
+
 static void receiver(const struct client *c, const void *arg, struct wait_said *out)
 {
     const struct sending *s = arg;
@@ -131,21 +160,31 @@ static void receiver(const struct client *c, const void *arg, struct wait_said *
     out->rank = s->rank;
 }
 
-/* As struct known_life has it. */
-static uint64_t word_of(struct life life)
+static keel_status offer(struct sending *s, enum parcel_kind kind, const struct head *head, const void *data,
+                         size_t len)
 {
-    return (uint64_t)life.incarnation + 1;
+    struct client *c = s->c;
+    struct mail_peer *p = &c->mail.peer[s->rank];
+    struct parcel_tag t = {.kind = kind, .tell = kind == PARCEL_PARTNER};
+    p->sent += s->weight;
+    if (!courier_offer(c, s->rank, &t, head, head_of(kind), data, len)) {
+        p->sent -= s->weight;
+        return KEEL_ERR_NOMEM;
+    }
+    s->last = c->coll.stream[s->rank].next;
+    counter_add(client_counts(c), COUNTER_messages, 1);
+    return KEEL_OK;
 }
 
 /* life: of whom, 0: of who has the rank now. */
-static keel_status send_locked(struct client *c, enum parcel_kind kind, int rank, uint64_t life, uint32_t tag,
-                               const void *data, size_t len)
+static keel_status send_locked(struct client *c, enum parcel_kind kind, int rank, uint64_t life,
+                               const struct head *head, const void *data, size_t len)
 {
-    struct sending s = {c, rank, life ? life : c->coll.life[rank].life, weight(len)};
+    struct sending s = {c, rank, life ? life : c->coll.life[rank].life, mail_weight(len), 0};
     if (rank == c->rank) {
-        if (!mail_room(c, len + sizeof tag))
+        if (!mail_room(c, len + head_of(kind)))
             return KEEL_ERR_NOMEM;
-        keep(c, rank, kind, tag, data, len);
+        keep(c, rank, kind, head->tag, data, len);
         return c->coll.broken;
     }
     if (!s.life || s.life != c->coll.life[rank].life)
@@ -157,19 +196,16 @@ static keel_status send_locked(struct client *c, enum parcel_kind kind, int rank
         return c->coll.broken;
     if (c->coll.life[rank].life != s.life)
         return KEEL_ERR_RANK_DEAD;
-    struct parcel_tag t = {.kind = kind};
-    c->mail.peer[rank].sent += s.weight;
-    if (!courier_offer(c, rank, &t, &tag, sizeof tag, data, len)) {
-        c->mail.peer[rank].sent -= s.weight;
-        return KEEL_ERR_NOMEM;
-    }
-    counter_add(client_counts(c), COUNTER_messages, 1);
-    if (!client_wait(c, has_left, &s, &wait))
+    keel_status status = offer(&s, kind, head, data, len);
+    if (status != KEEL_OK)
+        return status;
+    if (!client_wait(c, kind == PARCEL_PARTNER ? has_come : has_left, &s, &wait))
         return c->fatal;
-    return c->coll.broken;
+    bool is_gone = kind == PARCEL_PARTNER && c->coll.life[rank].life != s.life;
+    return c->coll.broken == KEEL_OK && is_gone ? KEEL_ERR_RANK_DEAD : c->coll.broken;
 }
 
-static keel_status send(struct client *c, enum parcel_kind kind, int rank, uint64_t life, uint32_t tag,
+static keel_status send(struct client *c, enum parcel_kind kind, int rank, uint64_t life, const struct head *head,
                         const void *data, size_t len)
 {
     if (!c->ready)
@@ -179,214 +215,23 @@ static keel_status send(struct client *c, enum parcel_kind kind, int rank, uint6
     client_lock(c);
     coll_see_views(c, c->env.now(c->env.user));
     FAULT_POINT("mail.sending");
-    keel_status status = c->fatal != KEEL_OK ? c->fatal : send_locked(c, kind, rank, life, tag, data, len);
+    keel_status status = c->fatal != KEEL_OK ? c->fatal : send_locked(c, kind, rank, life, head, data, len);
     pthread_mutex_unlock(&c->lock);
     return status;
 }
 
 keel_status mail_send(struct client *c, int rank, uint32_t tag, const void *data, size_t len)
 {
-    return send(c, PARCEL_MAIL, rank, 0, tag, data, len);
+    return send(c, PARCEL_MAIL, rank, 0, &(struct head){.tag = tag}, data, len);
 }
 
 keel_status mail_send_replica(struct client *c, struct life to, uint32_t tag, const void *data, size_t len)
 {
-    return send(c, PARCEL_REPLICA, to.rank, word_of(to), tag, data, len);
+    return send(c, PARCEL_REPLICA, to.rank, mail_life(to), &(struct head){.tag = tag}, data, len);
 }
 
-/* ---- leaving ---- */
-
-/* Whoever has not acknowledged all of our messages is asked to. */
-static void ask_to_acknowledge(struct client *c, int r)
+keel_status mail_bring(struct client *c, int native, uint32_t tag, const struct mail_mark *mark, const void *data,
+                       size_t len)
 {
-    struct mail_peer *p = &c->mail.peer[r];
-    struct parcel_tag t = {.kind = PARCEL_MAIL_TAKEN, .tell = true};
-    p->asked = courier_offer(c, r, &t, &p->taken, sizeof p->taken, NULL, 0);
-    p->last = c->coll.stream[r].next;
-}
-
-void mail_farewell(struct client *c)
-{
-    for (int r = 0; r < c->size; r++)
-        if (c->mail.peer[r].sent && c->coll.stream[r].head)
-            ask_to_acknowledge(c, r);
-}
-
-int mail_taken_over_by(const struct client *c)
-{
-    for (int r = 0; r < c->size; r++)
-        if (c->coll.stream[r].acked < c->mail.peer[r].last)
-            return r;
-    return -1;
-}
-
-bool mail_all_taken_over(void *arg)
-{
-    struct client *c = arg;
-    for (int r = 0; r < c->size; r++) {
-        if (c->mail.peer[r].last && !c->mail.peer[r].asked) /* there was no memory to */
-            ask_to_acknowledge(c, r);
-        /* what is sent later, when a view comes, is nothing to wait for: nobody is asked to acknowledge it */
-        if (c->coll.stream[r].acked < c->mail.peer[r].last && c->coll.broken == KEEL_OK)
-            return false;
-    }
-    return true;
-}
-
-/* ---- receiving ---- */
-
-struct wanted {
-    struct client *c;
-    enum parcel_kind kind;
-    int rank;
-    uint64_t life;        /* of whom, 0: of any that the rank has had */
-    uint32_t tag, unless; /* not behind one of that tag, if it is another one */
-    uint64_t least;       /* how it begins; 0: in any way */
-    struct letter_in **at;
-    bool hopeless, behind;
-};
-
-static void sender(const struct client *c, const void *arg, struct wait_said *out)
-{
-    const struct wanted *w = arg;
-    (void)c;
-    out->whom = w->kind == PARCEL_REPLICA ? WAIT_FOR_ENTRY : WAIT_FOR_WORD;
-    out->rank = w->rank;
-}
-
-/* Nobody is left who could send. */
-static bool nobody(const struct client *c, const struct wanted *w)
-{
-    if (w->rank < 0)
-        return coll_is_alone(c);
-    uint64_t now = c->coll.life[w->rank].life;
-    return w->rank != c->rank && (!now || (w->life && now != w->life));
-}
-
-static bool begins_with(const struct letter_in *m, uint64_t least)
-{
-    uint64_t first = 0;
-    memcpy(&first, m->data, m->len < sizeof first ? m->len : sizeof first);
-    return first >= least;
-}
-
-static bool is_there(void *arg)
-{
-    struct wanted *w = arg;
-    struct client *c = w->c;
-    w->behind = false;
-    for (w->at = &c->mail.head; *w->at && !w->behind; w->at = &(*w->at)->next) {
-        bool its = (*w->at)->kind == w->kind && (w->rank < 0 || (*w->at)->from == w->rank) &&
-                   (!w->life || (*w->at)->life == w->life);
-        if (its && (*w->at)->tag == w->tag && begins_with(*w->at, w->least))
-            return true;
-        w->behind = its && (*w->at)->tag == w->unless && w->unless != w->tag;
-    }
-    w->at = NULL;
-    if (w->behind)
-        return true;
-    w->hopeless = nobody(c, w);
-    return w->hopeless || c->mail.starved || c->coll.broken != KEEL_OK;
-}
-
-/* False: there is no memory to do so. */
-static bool tell_taken(struct client *c, const struct letter_in *m)
-{
-    struct mail_peer *p = &c->mail.peer[m->from];
-    if (m->from == c->rank || m->life != c->coll.life[m->from].life)
-        return true;
-    uint64_t taken = p->taken + weight(m->len);
-    struct parcel_tag t = {.kind = PARCEL_MAIL_TAKEN};
-    if (taken - p->told >= MAIL_TELL) {
-        if (!courier_offer(c, m->from, &t, &taken, sizeof taken, NULL, 0))
-            return false;
-        p->told = taken;
-    }
-    p->taken = taken;
-    return true;
-}
-
-static keel_status take(struct wanted *w, void *data, size_t max)
-{
-    struct client *c = w->c;
-    struct letter_in *m = *w->at;
-    if (m->len > max)
-        return KEEL_ERR_LIMIT;
-    if (!tell_taken(c, m))
-        return KEEL_ERR_NOMEM;
-    if (m->len)
-        memcpy(data, m->data, m->len);
-    *w->at = m->next;
-    if (!*w->at)
-        c->mail.tail = w->at;
-    free(m);
-    return KEEL_OK;
-}
-
-static keel_status receive(struct wanted w, void *data, size_t max, size_t *len, int *from, bool wait)
-{
-    struct client *c = w.c;
-    enum parcel_kind kind = w.kind;
-    if (!c->ready)
-        return KEEL_ERR_STATE;
-    if (w.rank < KEEL_ANY_RANK || w.rank >= c->size || (wait && max && !data))
-        return KEEL_ERR_ARG;
-    keel_status status = KEEL_OK;
-    client_lock(c);
-    if (!wait) {
-        client_progress(c);
-        status = is_there(&w) || c->fatal != KEEL_OK ? KEEL_OK : KEEL_IN_PROGRESS;
-    } else {
-        struct wait lasts = {.call = kind == PARCEL_REPLICA ? WAIT_REPLICAS : WAIT_RECEIVE, .whom = sender, .arg = &w};
-        (void)client_wait(c, is_there, &w, &lasts);
-    }
-    if (status == KEEL_OK && w.at) {
-        if (len)
-            *len = (*w.at)->len;
-        if (from)
-            *from = (*w.at)->from;
-        status = wait ? take(&w, data, max) : KEEL_OK;
-    } else if (status == KEEL_OK) {
-        status = c->fatal != KEEL_OK         ? c->fatal
-                 : c->coll.broken != KEEL_OK ? c->coll.broken
-                 : w.behind                  ? KEEL_IN_PROGRESS
-                 : w.hopeless                ? KEEL_ERR_RANK_DEAD
-                                             : KEEL_ERR_NOMEM; /* asked again, it may be there */
-        c->mail.starved = false;
-    }
-    pthread_mutex_unlock(&c->lock);
-    return status;
-}
-
-/* Of that tag, whatever has come before it. */
-static struct wanted any_with(struct client *c, enum parcel_kind kind, int rank, uint32_t tag)
-{
-    return (struct wanted){.c = c, .kind = kind, .rank = rank, .tag = tag, .unless = tag};
-}
-
-keel_status mail_receive(struct client *c, int rank, uint32_t tag, void *data, size_t max, size_t *len, int *from)
-{
-    return receive(any_with(c, PARCEL_MAIL, rank, tag), data, max, len, from, true);
-}
-
-keel_status mail_receive_replica(struct client *c, struct life from, uint32_t tag, uint32_t unless, void *data,
-                                 size_t max, size_t *len)
-{
-    struct wanted w = any_with(c, PARCEL_REPLICA, from.rank, tag);
-    w.life = word_of(from);
-    w.unless = unless;
-    return receive(w, data, max, len, NULL, true);
-}
-
-bool mail_has_replica(struct client *c, struct life from, uint32_t tag, uint64_t least)
-{
-    struct wanted w = any_with(c, PARCEL_REPLICA, from.rank, tag);
-    w.life = word_of(from);
-    w.least = least;
-    return receive(w, NULL, 0, NULL, NULL, false) == KEEL_OK;
-}
-
-keel_status mail_test(struct client *c, int rank, uint32_t tag, size_t *len, int *from)
-{
-    return receive(any_with(c, PARCEL_MAIL, rank, tag), NULL, 0, len, from, false);
+    return send(c, PARCEL_PARTNER, native, 0, &(struct head){.tag = tag, .mark = *mark}, data, len);
 }

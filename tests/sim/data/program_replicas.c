@@ -307,7 +307,7 @@ static void act(struct replica_program *q)
 {
     int segment = (int)below(q, (uint64_t)q->all->segments), target = (int)below(q, (uint64_t)q->all->map.ranks);
     const struct setup *s = &q->p.w->setup;
-    unsigned kind = (unsigned)below(q, s->checked ? 18 : 16);
+    unsigned kind = (unsigned)below(q, replicas_act(q->p.w) ? 21 : s->checked ? 18 : 16);
     q->steps++;
     if (replicas_act(q->p.w) && !s->plain && below(q, 40) == 0)
         (void)q->calls->address(q->seg[segment], (q->rank + 1) % q->all->map.ranks); /* nobody does it for the dead */
@@ -331,8 +331,10 @@ static void act(struct replica_program *q)
         wait_for_all(q);
     else if (kind < 17)
         add_by_turns(q);
-    else
+    else if (kind < 18)
         run_task(q);
+    else
+        (void)ended(q, replicas_write(q, target));
     if (!q->p.over && sched_chance(&q->p.w->sched, 0.2))
         process_spend(q->p.process, sched_below(&q->p.w->sched, 100 * US));
 }
@@ -393,6 +395,8 @@ static bool one_stage(struct replica_program *q, int k)
     wait_for_all(q);
     if (stage->chain && !q->p.over)
         chain(q);
+    if (replicas_act(w) && !q->p.over && !ended(q, replicas_read_letters(q)))
+        return false;
     if (q->p.over || !barrier(q) || (w->setup.plain && !look_around(q, k)))
         return false;
     program_gate(&q->p, stage->gate);

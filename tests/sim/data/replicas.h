@@ -66,6 +66,8 @@ struct replica_program {
     const struct api_calls *calls;
     int rank, set, steps, puts;
     int64_t chained; /* stages in which it has signalled to the next rank */
+    /* letters to each rank and of each, ever, and those to each in this stage */
+    uint64_t written[RANKS_MAX], read[RANKS_MAX], fresh[RANKS_MAX];
     keel_group *group;
     keel_mutexes *mutexes; /* where the program has a wrapper: one of each rank */
     keel_taskpool *pool;   /* of more tasks than are drawn */
@@ -97,6 +99,11 @@ void replicas_place(struct setup *s, struct rng *rng);
 
 /* program_replicas.c */
 void replicas_run(struct runner *r);
+
+/* program_letters.c: a letter, as long as it likes; and each rank says to all how many it has sent to them in this
+ * stage, and reads what it was sent. */
+keel_status replicas_write(struct replica_program *q, int to);
+keel_status replicas_read_letters(struct replica_program *q);
 
 /* Its set has lost somebody, or is about to: what its processes are told is of no account. */
 bool replicas_is_hit(const struct world *w, int set);

@@ -14,7 +14,9 @@
 #include "runtime/client/op/rma.h"
 #include "runtime/client/op/signal.h"
 #include "runtime/client/replica/nap.h"
+#include "runtime/client/replica/acting_int.h"
 #include "runtime/client/replica/replica.h"
+#include "runtime/client/stream/mail.h"
 
 enum { RANKS = 3, SETS = 2, SEGMENT = 4, HERE = 1 };
 
@@ -115,7 +117,56 @@ keel_status signal_await(struct client *c, keel_segment *s, size_t word, keel_co
     return KEEL_OK;
 }
 
+static keel_status brings; /* what comes of the next message */
+
+keel_status mail_bring(struct client *c, int native, uint32_t tag, const struct mail_mark *mark, const void *data,
+                       size_t len)
+{
+    char what[80];
+    keel_status status = brings;
+    (void)c;
+    snprintf(what, sizeof what, "letter %llu of %u knows %llu: %.*s", (unsigned long long)mark->number, tag,
+             (unsigned long long)mark->deaths, (int)len, (const char *)data);
+    note(native, what);
+    brings = KEEL_OK;
+    return status;
+}
+
+static uint64_t letters_tell; /* of that epoch */
+
+uint64_t mail_deaths(const struct client *c)
+{
+    (void)c;
+    return letters_tell;
+}
+
+keel_status mail_receive_brought(struct client *c, int rank, uint32_t tag, void *data, size_t max, size_t *len,
+                                 int *from)
+{
+    (void)c, (void)tag, (void)data, (void)max, (void)len;
+    snprintf(said + strlen(said), sizeof said - strlen(said), "a letter of %d; ", rank);
+    *from = rank;
+    return KEEL_OK;
+}
+
+keel_status mail_test_brought(struct client *c, int rank, uint32_t tag, size_t *len, int *from)
+{
+    (void)c, (void)rank, (void)tag, (void)len, (void)from;
+    return KEEL_IN_PROGRESS;
+}
+
 /* ---- the rest of the wrapper ---- */
+
+int acting_rank_of(int native)
+{
+    return native < RANKS * SETS ? replica_of(&client.replicas, native).rank : -1;
+}
+
+bool nap_for_memory(keel_status status, struct wait *w)
+{
+    (void)w;
+    return status == KEEL_ERR_NOMEM;
+}
 
 const struct api_calls *replica_acting_calls(const struct api_calls *library)
 {
@@ -337,6 +388,60 @@ static void test_acting_takes_over_what_is_kept_and_goes_on_in_both(void **state
     expect_said("0.2 swap 8 as 10; 1.2 swap 8 as 10; "); /* in the order of sets, and as the living one says */
 }
 
+static void sends(int rank, const char *text)
+{
+    assert_int_equal(act_message_send(replica_native_of(rank), 7, text, strlen(text)), KEEL_OK);
+}
+
+/* It acts for both sets of its rank; rank 2 lives in the other one alone. Each rank's messages have numbers, and who is
+ * to get one hears what deaths are known. */
+static void test_acting_messages_have_numbers_and_go_where_their_receiver_lives(void **state)
+{
+    (void)state;
+    replica_forget_kept();
+    sends(0, "a");
+    sends(2, "b");
+    brings = KEEL_ERR_NOMEM; /* there is no memory for it yet */
+    sends(0, "c");
+    expect_said("0.0 letter 1 of 7 knows 9: a; 1.0 letter 1 of 7 knows 9: a; 1.2 letter 1 of 7 knows 9: b; "
+                "0.0 letter 2 of 7 knows 9: c; 0.0 letter 2 of 7 knows 9: c; 1.0 letter 2 of 7 knows 9: c; ");
+    replica_take_over(2); /* once more, under the same numbers */
+    expect_said("1.0 letter 1 of 7 knows 9: a; 1.2 letter 1 of 7 knows 9: b; 1.0 letter 2 of 7 knows 9: c; ");
+    replica_forget_kept();
+}
+
+/* One whose receiver has come to its end is wanted by nobody, and its sender waits for no view that says it died. */
+static void test_acting_message_to_who_has_left_is_nobodys(void **state)
+{
+    (void)state;
+    int to = replica_native_of(0);
+    atomic_store(&page_rank(page, to)->done, 1);
+    brings = KEEL_ERR_RANK_DEAD;
+    sends(0, "d");
+    expect_said("0.0 letter 3 of 7 knows 9: d; 1.0 letter 3 of 7 knows 9: d; ");
+    assert_int_equal(naps, 0);
+    atomic_store(&page_rank(page, to)->done, 0);
+    replica_forget_kept();
+}
+
+static void test_acting_who_gets_a_message_knows_of_the_deaths_that_its_sender_knew(void **state)
+{
+    (void)state;
+    int from;
+    letters_tell = 11;
+    assert_int_equal(act_message_test(replica_native_of(2), 7, NULL, &from), KEEL_IN_PROGRESS);
+    assert_int_equal(naps, 0);
+    assert_int_equal(act_message_receive(replica_native_of(2), 7, NULL, 0, NULL, &from), KEEL_OK);
+    expect_said("a letter of 2; ");
+    assert_int_equal(naps, 2);
+    assert_int_equal(atomic_load(&page->epoch), 11);
+    letters_tell = 0;
+    assert_int_equal(act_message_receive(KEEL_ANY_RANK, 7, NULL, 0, NULL, &from), KEEL_OK);
+    expect_said("a letter of -1; ");
+    atomic_store(&page->epoch, 9);
+    replica_look_for_deaths();
+}
+
 /* Somebody who knew of a later death has told it something. */
 static void test_acting_who_waited_goes_on_when_its_view_is_as_late(void **state)
 {
@@ -378,6 +483,9 @@ int main(void)
         TEST(test_acting_what_has_an_order_goes_to_the_dead_and_is_asked_for_among_the_living),
         TEST(test_acting_who_is_told_by_an_atomic_knows_what_others_know),
         TEST(test_acting_takes_over_what_is_kept_and_goes_on_in_both),
+        TEST(test_acting_messages_have_numbers_and_go_where_their_receiver_lives),
+        TEST(test_acting_message_to_who_has_left_is_nobodys),
+        TEST(test_acting_who_gets_a_message_knows_of_the_deaths_that_its_sender_knew),
         TEST(test_acting_who_waited_goes_on_when_its_view_is_as_late),
         TEST(test_acting_what_needs_all_members_waits_until_a_view_says_so),
     };
