@@ -51,9 +51,6 @@ static void refuse_partners(const struct options *o)
     if (o->job.on_mismatch != MISMATCH_STOP)
         pm_quit(2, "--on-death partner cannot be used with --on-mismatch but for stop: replicas that differ cannot do "
                    "the part of each other");
-    if (o->job.check != CHECK_FENCE)
-        pm_quit(2, "--on-death partner cannot be used with --check hash or all yet: what lies in a set that lacks "
-                   "somebody is not compared");
 }
 
 void options_replicas(struct options *o, const struct parsing *p)

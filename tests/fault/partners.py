@@ -299,5 +299,16 @@ def test_what_is_looked_at_where_it_lies_is_done_for_the_dead():
         assert letters(faults[:2], replicas=3, more=["--check", check]) == {(0, 1), (1, 1)}, check
 
 
+def test_wrong_bits_in_what_is_written_for_the_dead_are_written_over():
+    """Rank 1 of set 0 is dead, and what rank 1 of set 1 puts there for it has a wrong bit."""
+    told = r"rank 1: what operation \d+ since the start, .* lies there otherwise in set 0, and was written once more"
+    for check in ("hash", "all"):
+        more = ["--check", check, "--inject", "rate=1,where=flight,set=1,rank=1,step=20..30,count=1,seed=7"]
+        with Job([*options(2), *more, *PROGRAMS["short"]],
+                 env={"KEEL_FAULT": dies_at("replica.kept", 20, 1, 0)}) as job:
+            assert ends_right(job, "short", check) == {(0, 1)}
+            assert len(re.findall(told, job.stderr())) == 1, (check, job.stderr())
+
+
 if __name__ == "__main__":
     keeltest.main(globals())

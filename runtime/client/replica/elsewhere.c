@@ -95,3 +95,8 @@ keel_segment *replica_elsewhere(uint64_t number, int set, int target)
         e->attached[i] = NULL;
     return e->attached[i];
 }
+
+keel_segment *replica_part_in(uint64_t number, int set, int target)
+{
+    return set == replica.set ? replica_segment(number) : replica_elsewhere(number, set, target);
+}

@@ -3,6 +3,9 @@
  * that it lies there each of them asks in its own set (op/inspect.h), before it says its sum. Who finds something else
  * gets the bytes from a replica in whose set they are right, while all others of the rank stand still.
  *
+ * Where one does the part of another that has died it looks in each set for which it acts. Memory of the dead is left
+ * out. Each has kept what it has put since the last meeting, so it does that again where it finds something else.
+ *
  * A rank's own part it may change by plain stores whenever it likes, so puts to it are not looked at. */
 #include <inttypes.h>
 #include <stdio.h>
@@ -165,19 +168,35 @@ void replica_changes(int target, const keel_segment *segment, uint64_t place, ui
 
 /* ---- whether it lies there ---- */
 
+/* Ranges of one part, in that set: those that lie there otherwise get its number. */
+static keel_status inspect_in(int set, size_t from, size_t n)
+{
+    static struct inspected part[INSPECTED];
+    int target = sent.range[from].target;
+    keel_segment *s = replica_lives(target, set) ? replica_part_in(sent.range[from].segment, set, target) : NULL;
+    if (!s)
+        return KEEL_OK; /* it was freed, or nobody has it there */
+    for (size_t i = 0; i < n; i++)
+        part[i] = (struct inspected){.offset = sent.range[from + i].place, .len = sent.range[from + i].len};
+    keel_status status =
+        inspect_parts(replica.client, s, replica_native(&replica.client->replicas, target, set), part, n);
+    for (size_t i = 0; i < n && status == KEEL_OK; i++)
+        if (part[i].found != sent.range[from + i].hash)
+            sent.range[from + i].set = (uint8_t)set;
+    return replica_settled(status, target, set);
+}
+
 /* What is found to be otherwise comes to the front, behind those that were found so before. */
 static keel_status inspect_some(size_t from, size_t n, size_t *wrong)
 {
-    static struct inspected part[INSPECTED];
-    keel_segment *s = replica_segment(sent.range[from].segment);
-    int native = replica_native_of(sent.range[from].target);
-    if (!s)
-        return KEEL_OK; /* it was freed */
+    keel_status status = KEEL_OK;
     for (size_t i = 0; i < n; i++)
-        part[i] = (struct inspected){.offset = sent.range[from + i].place, .len = sent.range[from + i].len};
-    keel_status status = inspect_parts(replica.client, s, native, part, n);
+        sent.range[from + i].set = REPLICAS_MAX;
+    for (int s = 0; s < replica.sets && status == KEEL_OK; s++)
+        if (replica_acts() >> s & 1)
+            status = inspect_in(s, from, n);
     for (size_t i = 0; i < n && status == KEEL_OK; i++)
-        if (part[i].found != sent.range[from + i].hash)
+        if (sent.range[from + i].set < REPLICAS_MAX)
             sent.range[(*wrong)++] = sent.range[from + i];
     return status;
 }
@@ -269,7 +288,7 @@ static void line(char *out, size_t room)
                      r->place, r->len);
     if (sent.n > 1)
         n += snprintf(out + n, room - (size_t)n, ", and %zu more", sent.n - 1);
-    snprintf(out + n, room - (size_t)n, ", lies there otherwise in set %d", replica.set);
+    snprintf(out + n, room - (size_t)n, ", lies there otherwise in set %d", r->set);
 }
 
 static bool ask(int of, keel_status *status)
@@ -325,8 +344,23 @@ static keel_status give(int to, size_t n, keel_status *status)
     return KEEL_OK;
 }
 
-/* This set's memory is wrong. Where another one's is right its bytes are written here; who has died meanwhile had said
- * nothing that others do not know. */
+/* False: no other set's is right, or it has died meanwhile: it had said nothing that others do not know. */
+static bool mend_from_others(const size_t *wrong, const bool *there, keel_status *status)
+{
+    bool right = false;
+    for (int s = 0; s < replica.sets && !right && *status == KEEL_OK; s++)
+        if (s != replica.set && there[s] && !wrong[s] && !replica.gone[s])
+            right = ask(s, status) && take(s, status) == KEEL_OK && inspect_all() == KEEL_OK && sent.n == 0;
+    return right;
+}
+
+static bool mend_from_kept(void)
+{
+    replica_take_over(replica_acts());
+    return inspect_all() == KEEL_OK && sent.n == 0;
+}
+
+/* This set's memory is wrong, or that of one for which this replica acts. */
 static keel_status repair(const size_t *wrong, const bool *there)
 {
     struct mend_said said = {.exchange = replica.exchanges};
@@ -334,15 +368,14 @@ static keel_status repair(const size_t *wrong, const bool *there)
     char text[LINE - FOLLOWS];
     bool right = false, stops = replica.on_mismatch == MISMATCH_STOP;
     line(text, sizeof text);
-    for (int s = 0; s < replica.sets && stops && !right && status == KEEL_OK; s++)
-        if (s != replica.set && there[s] && !wrong[s] && !replica.gone[s])
-            right = ask(s, &status) && take(s, &status) == KEEL_OK && inspect_all() == KEEL_OK && sent.n == 0;
+    if (stops)
+        right = replica.partners ? mend_from_kept() : mend_from_others(wrong, there, &status);
     if (status != KEEL_OK)
         return status;
     said.ends = stops && !right;
     snprintf(said.text, sizeof said.text, "%s%s", text,
              !stops  ? ""
-             : right ? ", and has got the bytes of another set"
+             : right ? replica.partners ? ", and was written once more" : ", and has got the bytes of another set"
                      : ", which ends");
     for (int s = 0; s < replica.sets && status == KEEL_OK; s++)
         if (s != replica.set && there[s] && !replica.gone[s])

@@ -22,6 +22,7 @@ struct sent_range {
     uint32_t call;
     uint32_t order; /* among those since the last comparison */
     bool changed;   /* by an operation that leaves what nobody knows here */
+    uint8_t set;    /* where it was found to lie otherwise */
 };
 
 struct sent {

@@ -14,11 +14,11 @@ enum { INSPECTED = 1024 };
 /* ---- the comparison ---- */
 
 /* Of ranges of one segment and target; how many lie there otherwise. Who cannot be asked has ended, or will be found to
- * have. */
+ * have; memory of the dead is nobody's. */
 static uint64_t compare_some(const struct sent_range *range, size_t n, const uint8_t *bytes, int set)
 {
     static struct inspected part[INSPECTED];
-    keel_segment *s = replica_elsewhere(range->segment, set, range->target);
+    keel_segment *s = replica_lives(range->target, set) ? replica_elsewhere(range->segment, set, range->target) : NULL;
     uint64_t wrong = 0;
     if (!s)
         return 0;
@@ -74,6 +74,16 @@ static bool is_suspect(const struct vote *votes, const bool *there)
     return 2 * said > of;
 }
 
+/* Where this replica does the part of a dead one nobody else looks. */
+static bool is_wrong_for_the_dead(const struct sent *sent, const uint8_t *bytes)
+{
+    uint64_t wrong = 0;
+    for (int s = 0; s < replica.sets; s++)
+        if (s != replica.set && replica_acts() >> s & 1)
+            wrong += compare(sent, bytes, s);
+    return wrong;
+}
+
 keel_status replica_vote(const struct sent *sent, const uint8_t *bytes, const bool *there, bool *suspect)
 {
     struct vote votes[REPLICAS_MAX] = {{.exchange = 0}};
@@ -81,7 +91,7 @@ keel_status replica_vote(const struct sent *sent, const uint8_t *bytes, const bo
         if (s != replica.set && there[s] && !replica.gone[s])
             votes[replica.set].wrong[s] = compare(sent, bytes, s);
     keel_status status = exchange_votes(votes, there);
-    *suspect = is_suspect(votes, there);
+    *suspect = is_suspect(votes, there) || is_wrong_for_the_dead(sent, bytes);
     return status;
 }
 

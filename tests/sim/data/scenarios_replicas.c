@@ -38,14 +38,13 @@ void scenario_checks(struct setup *s, struct rng *rng)
     s->timeout_ns = 20 * SEC;
     s->check = (enum replica_check)(CHECK_FENCE + rng_below(rng, 3));
     s->on_death = (enum replica_death)rng_below(rng, 2);
-    s->on_death = s->check == CHECK_FENCE ? s->on_death : DEATH_RETIRES; /* as keelrun has it */
     s->actions = 3 + (int)rng_below(rng, 12);
     for (int n = (int)rng_below(rng, 3); n > 0 && s->aims < AIMS_MAX; n--) {
         static const char *const at[] = {"replica.meeting",       "replica.saying",  "replica.said",
                                          "replica.all_complete",  "replica.leaving", "replica.mending",
                                          "replica.details_known", "mail.sending",    "replica.lock_drawn",
                                          "replica.task_drawn",    "replica.kept",    "replica.taking_over",
-                                         "replica.took_over",     "replica.counted"};
+                                         "replica.took_over",     "replica.counted", "replica.brought"};
         struct aim *a = &s->aim[s->aims++];
         *a = (struct aim){.node = -1, .rank = -1, .nth = 1 + (unsigned)rng_below(rng, rng_below(rng, 2) ? 10 : 100)};
         snprintf(a->point, sizeof a->point, "%s", at[rng_below(rng, sizeof at / sizeof *at)]);
@@ -61,11 +60,12 @@ void scenario_partners(struct setup *s, struct rng *rng)
         "replica.meeting",     "replica.saying",     "replica.said",        "replica.leaving",   "replica.all_complete",
         "mail.sending",        "replica.kept",       "replica.taking_over", "replica.took_over", "replica.counted",
         "replica.lock_drawn",  "replica.task_drawn", "op.answered",         "order.executing",   "order.executed",
-        "order.acknowledging", "order.answering",    "order.entries_came",  "order.telling",     "order.handing_over"};
+        "order.acknowledging", "order.answering",    "order.entries_came",  "order.telling",     "order.handing_over",
+        "replica.brought"};
     scenario_replicas(s, rng);
     s->checked = s->plain = true;
     s->timeout_ns = 20 * SEC;
-    s->check = CHECK_FENCE;
+    s->check = rng_below(rng, 2) ? CHECK_FENCE : (enum replica_check)(CHECK_HASH + rng_below(rng, 2));
     s->on_death = DEATH_PARTNER;
     s->actions = 3 + (int)rng_below(rng, 12);
     s->aims = 0;
