@@ -12,7 +12,8 @@
 #include "runtime/client/op/rma.h"
 #include "runtime/client/segment/segment.h"
 
-struct keep *keep_of(struct client *c)
+/* NULL: out of memory. */
+static struct keep *room_of(struct client *c)
 {
     if (!c->keep)
         c->keep = calloc(1, sizeof *c->keep);
@@ -40,7 +41,7 @@ keel_status keep_room(struct client *c, size_t bytes_per_rank)
 {
     if (!c->ready)
         return KEEL_ERR_STATE;
-    struct keep *k = keep_of(c);
+    struct keep *k = room_of(c);
     if (k && k->segment)
         return KEEL_ERR_STATE;
     size_t bytes = keep_part_bytes(bytes_per_rank);
@@ -54,7 +55,7 @@ keel_status keep_room(struct client *c, size_t bytes_per_rank)
 
 bool keep_wants_room(struct client *c, size_t bytes_per_rank, size_t *bytes)
 {
-    struct keep *k = keep_of(c);
+    struct keep *k = room_of(c);
     *bytes = k ? keep_part_bytes(bytes_per_rank) : 0;
     return !k || !k->segment;
 }

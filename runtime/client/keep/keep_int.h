@@ -39,8 +39,6 @@ struct keep {
     struct keep_own own[2];
 };
 
-/* NULL: out of memory. */
-struct keep *keep_of(struct client *c);
 /* All copies have the bytes when it returns. */
 keel_status keep_put(struct client *c, size_t at, const void *src, size_t len);
 /* What no death takes back. */

@@ -126,9 +126,9 @@ static bool is_over(int set)
     return page_set_is_over(replica.client->page, set, replica.client->incarnation);
 }
 
-/* What has an order has its place in it wherever agents have one, also where nobody is left to look at that part: who
- * lives in that set waits for what is before its own (docs/adr/0197). */
-bool acting_goes(const struct kept_write *w, int set)
+/* Does the write go to that set? What has an order has its place in it wherever agents have one, also where nobody is
+ * left to look at that part: who lives in that set waits for what is before its own (docs/adr/0197). */
+static bool goes(const struct kept_write *w, int set)
 {
     return acting_is_ordered(w) ? !is_over(set) : replica_lives(w->rank, set);
 }
@@ -152,7 +152,7 @@ keel_segment *acting_segment(const struct kept_write *w, int set)
     keel_segment *s;
     if (set == replica.set)
         return w->segment ? replica_segment(w->segment) : us.room;
-    while (!(s = replica_elsewhere(w->segment, set, w->rank)) && acting_goes(w, set)) {
+    while (!(s = replica_elsewhere(w->segment, set, w->rank)) && goes(w, set)) {
         replica_binds(); /* the set cannot go on without a member */
         acting_await_view(&wait);
     }
@@ -188,7 +188,7 @@ static keel_status write_in(unsigned sets, const struct kept_write *w, struct ac
 {
     keel_status status = KEEL_OK;
     for (int s = 0; s < replica.sets && status == KEEL_OK; s++)
-        if (sets >> s & 1 && acting_goes(w, s))
+        if (sets >> s & 1 && goes(w, s))
             status = w->pass == KEPT_PUTS ? put_in(s, w) : acting_once_in(s, w, found);
     return status;
 }

@@ -16,8 +16,6 @@ struct acting_found {
 
 /* Waits a moment for another view. */
 void acting_await_view(struct wait *wait);
-/* Does the write go to that set? */
-bool acting_goes(const struct kept_write *w, int set);
 /* The rank's part there; NULL: nothing goes there any more. */
 keel_segment *acting_segment(const struct kept_write *w, int set);
 /* The epoch of the last death that this process knows of. And: until it knows of all up to that one. */

@@ -12,7 +12,7 @@ enum { NAP_MS = 1 };
 
 /* ---- a set that has lost a member ---- */
 
-bool replica_is_broken(void)
+static bool is_broken(void)
 {
     const struct page *page = replica.client->page;
     uint64_t epoch = atomic_load_explicit(&page->epoch, memory_order_acquire);
@@ -56,7 +56,7 @@ keel_status replica_after(keel_status status)
 {
     if (replica.partners && is_of_a_death(status))
         replica_binds();
-    if (status != KEEL_IN_PROGRESS && replica_is_broken()) /* also of what was complete without the dead */
+    if (status != KEEL_IN_PROGRESS && is_broken()) /* also of what was complete without the dead */
         wait_for_the_end();
     return status;
 }

@@ -29,7 +29,8 @@ int renew_agreed(const uint64_t greatest[2 * REPLICAS_MAX], uint32_t *attempt)
     return -1;
 }
 
-bool renew_tells(const struct renew_set *sets, int n, int set)
+/* Is this host, that of `set`, the one that tells the guest? Asked when all have agreed, and with each view. */
+static bool tells_guest(const struct renew_set *sets, int n, int set)
 {
     for (int s = 0; s < n; s++)
         if (sets[s].whole)
@@ -54,7 +55,7 @@ void renew_host_init(struct renew_host *h, int guest, uint32_t attempt)
 enum renew_fate renew_host_looks(struct renew_host *h, const struct renew_set *sets, int n, int own, bool *tells)
 {
     enum renew_fate fate = renew_fate(&sets[h->guest], h->attempt);
-    *tells = fate == RENEW_WAITS && !h->told && renew_tells(sets, n, own);
+    *tells = fate == RENEW_WAITS && !h->told && tells_guest(sets, n, own);
     h->told = h->told || *tells;
     return fate;
 }

@@ -47,9 +47,6 @@ void renew_words(const struct renew_waits *answer, uint64_t words[2 * REPLICAS_M
 /* The lowest set that waits for all ranks, -1: none; *attempt: which one. A set that one rank waits for in vain keeps
  * no other one from coming. */
 int renew_agreed(const uint64_t greatest[2 * REPLICAS_MAX], uint32_t *attempt);
-/* Is this host, that of `set`, the one that tells the guest? Asked when all have agreed, and with each view. */
-bool renew_tells(const struct renew_set *sets, int n, int set);
-
 enum renew_fate {
     RENEW_WAITS, /* stand still */
     RENEW_JOINS, /* the set is whole: replicas compare with the guest from here on */

@@ -113,8 +113,6 @@ void replica_lasts(void);
 /* What a call below came to. Where a member of the set has died the set is retired: this process waits for its end,
  * and the call does not return. */
 keel_status replica_after(keel_status status);
-/* The set has lost a member. */
-bool replica_is_broken(void);
 /* To a replica of this rank, with a tag; false: it has ended. An error of this process ends in *status. */
 bool replica_send(int set, uint32_t tag, const void *data, size_t len, keel_status *status);
 bool replica_hear(int set, uint32_t tag, void *data, size_t len, keel_status *status);
@@ -405,9 +403,8 @@ void replica_ends(int code);
 keel_status replica_begin(struct client *c);
 /* The call cannot be right with replicas yet: says so, once a call. */
 keel_status replica_refuses(enum replica_call call);
-/* A new segment gets its number. */
-void replica_counts(keel_segment *segment);
-/* One of the wrapper's own, of all ranks: likewise, and other sets are told where it lies; it was freed. */
+/* A new segment of the wrapper's own, of all ranks, gets its number, and other sets are told where it lies; it was
+ * freed. */
 keel_status replica_owns(keel_segment *segment);
 void replica_disowns(uint64_t number);
 keel_segment *replica_segment(uint64_t number);

@@ -8,7 +8,8 @@
 
 #define BELOW replica.below
 
-void replica_counts(keel_segment *segment)
+/* A new segment gets its number. */
+static void counts(keel_segment *segment)
 {
     if (replica.segments + 1 >= replica.segments_max) {
         uint64_t wider = replica.segments_max ? 2 * replica.segments_max : 64;
@@ -30,7 +31,7 @@ keel_segment *replica_segment(uint64_t number)
 
 keel_status replica_owns(keel_segment *segment)
 {
-    replica_counts(segment);
+    counts(segment);
     segment->of_all = true;
     return segment->number ? replica_describes(segment, segment->number) : KEEL_OK;
 }
@@ -60,7 +61,7 @@ static keel_status allocate(keel_group *group, const size_t *bytes, int n, keel_
         status = replica_after(BELOW->segment_alloc_group(group, bytes, copies_of(redundancy), out));
     if (status != KEEL_OK || !out)
         return status;
-    replica_counts(*out);
+    counts(*out);
     replica_makes(call, digest(bytes, (size_t)n * sizeof *bytes, (*out)->number));
     (*out)->of_all = group == replica.group;
     return (*out)->number ? replica_describes(*out, (*out)->number) : KEEL_OK;
