@@ -41,15 +41,6 @@ void engine_init(struct engine *e, uint64_t id, int self, struct roster *roster,
     e->n_rosters = e->cap_rosters = 1;
 }
 
-struct engine *engine_create(uint64_t id, int self, struct roster *roster, const int *node,
-                             const struct engine_ops *ops)
-{
-    struct engine *e = engine_room(roster_size(roster));
-    if (e)
-        engine_init(e, id, self, roster, node, ops);
-    return e;
-}
-
 static void free_letters(struct letter *l)
 {
     while (l) {

@@ -132,12 +132,9 @@ struct engine_ops {
 
 struct engine;
 
-/* For member self of group `id`, of which those in roster live. node[n]: of each member, for two-level algorithms, or
- * NULL; the caller's, kept. The roster gets a reference. NULL if out of memory. */
-struct engine *engine_create(uint64_t id, int self, struct roster *roster, const int *node,
-                             const struct engine_ops *ops);
-/* The same in two steps, of which the first takes all memory: for at most n members, whose roster comes with the
- * second. */
+/* In two steps, of which the first takes all memory, for at most n members; NULL if out of it. The second: for member
+ * self of group `id`, of which those in roster live. node[n]: of each member, for two-level algorithms, or NULL; the
+ * caller's, kept. The roster gets a reference. */
 struct engine *engine_room(int n);
 void engine_init(struct engine *e, uint64_t id, int self, struct roster *roster, const int *node,
                  const struct engine_ops *ops);

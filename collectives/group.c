@@ -94,46 +94,11 @@ static enum group_status fill(struct group *g, int ranks, int n, int room, uint6
     return GROUP_OK;
 }
 
-/* The first n of the list in a room. */
-static enum group_status make(struct group *g, int ranks, int n, int room, uint64_t number, struct group **out)
-{
-    enum group_status status = fill(g, ranks, n, room, number);
-    if (status == GROUP_OK)
-        *out = g;
-    else
-        group_unref(g);
-    return status;
-}
-
 enum group_status group_list_in(struct group *room, int ranks, const int *list, int n, uint64_t number)
 {
     for (int i = 0; i < n; i++)
         room->rank[i] = list[i];
     return fill(room, ranks, n, n, number);
-}
-
-enum group_status group_list(int ranks, const int *list, int n, uint64_t number, struct group **out)
-{
-    if (ranks < 1 || n < 0 || n > ranks)
-        return GROUP_BAD;
-    struct group *g = group_room(n);
-    if (!g)
-        return GROUP_NOMEM;
-    for (int i = 0; i < n; i++)
-        g->rank[i] = list[i];
-    return make(g, ranks, n, n, number, out);
-}
-
-enum group_status group_world(int ranks, struct group **out)
-{
-    if (ranks < 1)
-        return GROUP_BAD;
-    struct group *g = group_room(ranks);
-    if (!g)
-        return GROUP_NOMEM;
-    for (int i = 0; i < ranks; i++)
-        g->rank[i] = i;
-    return make(g, ranks, ranks, ranks, 0, out);
 }
 
 void group_unref(struct group *g)
@@ -185,16 +150,6 @@ int group_member_of(const struct group *g, int rank)
         return find(g, rank);
     int member = (rank - g->first) / g->stride;
     return member >= 0 && member < g->n && g->first + member * g->stride == rank ? member : -1;
-}
-
-bool group_same(const struct group *a, const struct group *b)
-{
-    if (a->n != b->n)
-        return false;
-    for (int i = 0; i < a->n; i++)
-        if (group_rank(a, i) != group_rank(b, i))
-            return false;
-    return true;
 }
 
 /* ------------------------------------------------------------------------------------------------ one from others */

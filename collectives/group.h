@@ -19,22 +19,18 @@ struct group;
 
 enum group_status { GROUP_OK, GROUP_BAD, GROUP_NOMEM }; /* BAD: a negative count, a rank out of range or twice */
 
-/* The ranks 0..ranks-1. */
-enum group_status group_world(int ranks, struct group **out);
-/* The listed ranks of a job of so many, in the order of the list; number tells apart groups of the same list. */
-enum group_status group_list(int ranks, const int *list, int n, uint64_t number, struct group **out);
 /* Room for at most n members: all memory that a group needs. A function whose name ends with _in makes it a group,
  * once; with GROUP_BAD it is none, and is to be given back. At least as much room as a list has, or the group that
  * the new one is part of. NULL: out of memory. */
 struct group *group_room(int n);
+/* The listed ranks of a job of so many, in the order of the list; number tells apart groups of the same list. */
 enum group_status group_list_in(struct group *room, int ranks, const int *list, int n, uint64_t number);
 void group_unref(struct group *g); /* takes NULL */
 
 int group_size(const struct group *g);
 uint64_t group_id(const struct group *g);
-int group_rank(const struct group *g, int member);             /* -1: no such member */
-int group_member_of(const struct group *g, int rank);          /* -1: the rank is not in the group */
-bool group_same(const struct group *a, const struct group *b); /* the same ranks in the same order */
+int group_rank(const struct group *g, int member);    /* -1: no such member */
+int group_member_of(const struct group *g, int rank); /* -1: the rank is not in the group */
 
 /* The named members of g in the named order. */
 enum group_status group_include_in(struct group *room, const struct group *g, const int *members, int n,

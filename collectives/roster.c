@@ -41,16 +41,6 @@ void roster_fill(struct roster *r, int n, uint64_t epoch)
     }
 }
 
-struct roster *roster_create(int n, const uint64_t *live, uint64_t epoch)
-{
-    struct roster *r = roster_room(n);
-    if (!r)
-        return NULL;
-    memcpy(r->bits, live, BITSET_WORDS(n) * sizeof *r->bits);
-    roster_fill(r, n, epoch);
-    return r;
-}
-
 bool roster_set_after(struct roster *r, const uint64_t *after)
 {
     r->after = malloc((size_t)r->n * sizeof *after);

@@ -13,10 +13,8 @@
 
 struct roster;
 
-/* live: bitset of BITSET_WORDS(n), copied. epoch > 0. One reference. NULL if out of memory. */
-struct roster *roster_create(int n, const uint64_t *live, uint64_t epoch);
-/* The same in steps, of which the first takes all memory: who lives is to be added to the bits; then the room is the
- * roster of at most so many members. */
+/* In steps, of which the first takes all memory, NULL if out of it, and gives one reference: who lives is to be added
+ * to the bits, BITSET_WORDS(n) of them; then the room is the roster of at most so many members. epoch > 0. */
 struct roster *roster_room(int n);
 uint64_t *roster_room_bits(struct roster *room);
 void roster_fill(struct roster *room, int n, uint64_t epoch);

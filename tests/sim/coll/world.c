@@ -258,19 +258,17 @@ static void look(struct coll_world *w, struct coll_member *m)
 
 static void spread_view(struct coll_world *w)
 {
-    unsigned words = BITSET_WORDS(w->p.n);
-    uint64_t *bits = calloc(words, sizeof *bits);
-    for (int i = 0; bits && i < w->p.n; i++)
-        if (!w->member[i].dead && !w->member[i].left)
-            bitset_add(bits, i);
     if (w->views == w->cap_views) {
         w->cap_views = w->cap_views ? 2 * w->cap_views : 8;
         w->view = realloc(w->view, (size_t)w->cap_views * sizeof(struct roster *));
     }
-    struct roster *r = bits && w->view ? roster_create(w->p.n, bits, (uint64_t)w->views + 1) : NULL;
-    free(bits);
+    struct roster *r = w->view ? roster_room(w->p.n) : NULL;
     if (!r)
         abort();
+    for (int i = 0; i < w->p.n; i++)
+        if (!w->member[i].dead && !w->member[i].left)
+            bitset_add(roster_room_bits(r), i);
+    roster_fill(r, w->p.n, (uint64_t)w->views + 1);
     w->view[w->views++] = r;
 }
 
@@ -557,9 +555,10 @@ static void start(struct coll_world *w)
         ops.user = m;
         if (m->dead)
             continue;
-        m->engine = engine_create(42, i, w->view[0], w->p.node, &ops);
+        m->engine = engine_room(w->p.n);
         if (!m->engine)
             abort();
+        engine_init(m->engine, 42, i, w->view[0], w->p.node, &ops);
         struct board board;
         if (w->board && (!board_attach(&board, w->board, w->p.n, 42) || !engine_board(m->engine, &board)))
             abort();

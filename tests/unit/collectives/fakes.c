@@ -1,4 +1,5 @@
 #include "tests/unit/collectives/fakes.h"
+#include "tests/unit/collectives/made.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -54,7 +55,7 @@ struct roster *all_but(int n, int dead, uint64_t epoch)
     uint64_t bits[1] = {(1ull << n) - 1};
     if (dead >= 0)
         bits[0] &= ~(1ull << dead);
-    return roster_create(n, bits, epoch);
+    return made_roster(n, bits, epoch);
 }
 
 void start(int n)
@@ -64,7 +65,7 @@ void start(int n)
     roster = all_but(n, -1, 1);
     for (int i = 0; i < n; i++) {
         struct engine_ops ops = {&fakes[i], on_send, on_done, keeps ? on_arrived : NULL, on_arrived, NULL, NULL};
-        fakes[i] = (struct fake){.id = i, .e = engine_create(7, i, roster, NULL, &ops)};
+        fakes[i] = (struct fake){.id = i, .e = made_engine(7, i, roster, NULL, &ops)};
         assert_non_null(fakes[i].e);
     }
 }

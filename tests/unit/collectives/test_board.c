@@ -12,6 +12,7 @@
 
 #include "collectives/engine.h"
 #include "collectives/together.h"
+#include "tests/unit/collectives/made.h"
 
 enum { MEMBERS = 9, GROUP = 7, QUEUE = 8192 };
 
@@ -309,13 +310,13 @@ static struct roster *of(int n, int but, uint64_t epoch)
     uint64_t bits = (1ull << n) - 1;
     if (but >= 0)
         bits &= ~(1ull << but);
-    return roster_create(n, &bits, epoch);
+    return made_roster(n, &bits, epoch);
 }
 
 static void create(int i, int n)
 {
     struct engine_ops ops = {&fakes[i], on_send, on_done, NULL, NULL, NULL, NULL};
-    fakes[i] = (struct fake){.id = i, .e = engine_create(GROUP, i, roster, NULL, &ops)};
+    fakes[i] = (struct fake){.id = i, .e = made_engine(GROUP, i, roster, NULL, &ops)};
     assert_non_null(fakes[i].e);
     (void)n;
 }
@@ -610,7 +611,7 @@ static void board_gives_bytes_in_every_turn(void **state)
 {
     (void)state;
     uint64_t bits = 3;
-    struct roster *two = roster_create(2, &bits, 1);
+    struct roster *two = made_roster(2, &bits, 1);
     for (size_t len = 1; len <= (size_t)9 * BOARD_CHUNK; len += 333) {
         struct engine_call call = {.kind = ENGINE_MOVE, .move = SCHEDULE_BCAST, .len = len};
         struct together t = {0};

@@ -11,6 +11,7 @@
 #include "collectives/group.h"
 #include "collectives/message.h"
 #include "tests/unit/collectives/fakes.h"
+#include "tests/unit/collectives/made.h"
 
 /* Member 2 dies and another process takes its place, that has so many calls behind it. */
 static void rejoin(uint64_t complete)
@@ -26,7 +27,7 @@ static void rejoin(uint64_t complete)
         if (queue[i].to == 2 || queue[i].from == 2)
             queue[i].len = 0; /* its life is over */
     engine_destroy(fakes[2].e);
-    fakes[2] = (struct fake){.id = 2, .e = engine_create(7, 2, with, NULL, &ops)};
+    fakes[2] = (struct fake){.id = 2, .e = made_engine(7, 2, with, NULL, &ops)};
     assert_non_null(fakes[2].e);
     assert_true(engine_join(fakes[2].e, complete));
     roster_unref(without);
@@ -241,7 +242,7 @@ static void test_engine_joined_member_goes_to_the_attempt_of_the_others(void **s
     for (int i = 0; i < 2; i++)
         assert_true(engine_view(fakes[i].e, with, now));
     engine_destroy(fakes[2].e);
-    fakes[2] = (struct fake){.id = 2, .e = engine_create(7, 2, with, NULL, &ops)};
+    fakes[2] = (struct fake){.id = 2, .e = made_engine(7, 2, with, NULL, &ops)};
     assert_true(engine_join(fakes[2].e, 0));
     call[2] = sum_of(&in[2], &out[2], 1);
     begin(2, &call[2]);
@@ -274,7 +275,7 @@ static void test_engine_joined_member_has_not_what_it_was_to_give(void **state)
         free(l.data);
     }
     assert_int_equal(data[2], 42);
-    struct roster *three = all_but(4, 0, 2), *two = roster_create(4, (uint64_t[]){1 << 1 | 1 << 3}, 3),
+    struct roster *three = all_but(4, 0, 2), *two = made_roster(4, (uint64_t[]){1 << 1 | 1 << 3}, 3),
                   *again = all_but(4, 0, 4);
     for (int i = 1; i < 4; i++)
         assert_true(engine_view(fakes[i].e, three, now));
@@ -295,7 +296,7 @@ static void test_engine_joined_member_has_not_what_it_was_to_give(void **state)
     assert_true(engine_view(fakes[1].e, again, now) && engine_view(fakes[3].e, again, now));
     engine_destroy(fakes[2].e);
     struct engine_ops ops = {&fakes[2], on_send, on_done, NULL, on_arrived, NULL, NULL};
-    fakes[2] = (struct fake){.id = 2, .e = engine_create(7, 2, again, NULL, &ops)};
+    fakes[2] = (struct fake){.id = 2, .e = made_engine(7, 2, again, NULL, &ops)};
     assert_true(engine_join(fakes[2].e, 0));
     data[2] = 0;
     begin(2, &call[2]);
@@ -333,11 +334,11 @@ static bool decide_and_die(int wrong, int messages)
     bool known = fakes[1].done, all = head == tail;
     struct engine_result was = fakes[1].result[0];
     lose();
-    struct roster *alone = roster_create(3, (uint64_t[]){1 << 2}, 2), *with = roster_create(3, (uint64_t[]){6}, 3);
+    struct roster *alone = made_roster(3, (uint64_t[]){1 << 2}, 2), *with = made_roster(3, (uint64_t[]){6}, 3);
     assert_true(engine_view(fakes[2].e, alone, now) && engine_view(fakes[2].e, with, now));
     engine_destroy(fakes[1].e);
     struct engine_ops ops = {&fakes[1], on_send, on_done, NULL, on_arrived, NULL, NULL};
-    fakes[1] = (struct fake){.id = 1, .e = engine_create(7, 1, with, NULL, &ops)};
+    fakes[1] = (struct fake){.id = 1, .e = made_engine(7, 1, with, NULL, &ops)};
     assert_true(engine_join(fakes[1].e, 0));
     struct engine_call call = decision(1, 0);
     begin(1, &call);

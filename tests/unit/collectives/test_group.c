@@ -8,12 +8,30 @@
 
 #include "collectives/group.h"
 #include "runtime/base/rng.h"
+#include "tests/unit/collectives/made.h"
 
 static struct group *listed(int ranks, const int *list, int n)
 {
     struct group *g;
-    assert_int_equal(group_list(ranks, list, n, 0, &g), GROUP_OK);
+    assert_int_equal(made_group(ranks, list, n, 0, &g), GROUP_OK);
     return g;
+}
+
+static struct group *world_of(int ranks)
+{
+    int list[8];
+    for (int i = 0; i < ranks; i++)
+        list[i] = i;
+    return listed(ranks, list, ranks);
+}
+
+/* The same ranks in the same order? */
+static bool is_same(const struct group *a, const struct group *b)
+{
+    bool same = group_size(a) == group_size(b);
+    for (int i = 0; same && i < group_size(a); i++)
+        same = group_rank(a, i) == group_rank(b, i);
+    return same;
 }
 
 static void assert_ranks(const struct group *g, const int *ranks, int n)
@@ -61,7 +79,7 @@ static void test_group_strides_forwards_and_backwards_need_no_list(void **state)
     assert_ranks(b, down, 4);
     assert_int_equal(group_member_of(a, 8), -1);
     assert_int_equal(group_member_of(b, 2), -1);
-    assert_false(group_same(a, b));
+    assert_false(is_same(a, b));
     assert_true(group_id(a) != group_id(b));
     assert_int_equal(group_member_of(b, group_rank(a, 0)), 3);
     assert_int_equal(group_member_of(b, group_rank(a, 3)), 0);
@@ -74,14 +92,12 @@ static void test_group_bad_lists_are_refused(void **state)
     (void)state;
     static const int twice[] = {1, 2, 1}, high[] = {0, 8}, negative[] = {-1, 0}, same[] = {4, 4};
     struct group *g = NULL;
-    assert_int_equal(group_list(8, twice, 3, 0, &g), GROUP_BAD);
-    assert_int_equal(group_list(8, high, 2, 0, &g), GROUP_BAD);
-    assert_int_equal(group_list(8, negative, 2, 0, &g), GROUP_BAD);
-    assert_int_equal(group_list(8, same, 2, 0, &g), GROUP_BAD);
-    assert_int_equal(group_list(8, twice, -1, 0, &g), GROUP_BAD);
-    assert_int_equal(group_world(0, &g), GROUP_BAD);
+    assert_int_equal(made_group(8, twice, 3, 0, &g), GROUP_BAD);
+    assert_int_equal(made_group(8, high, 2, 0, &g), GROUP_BAD);
+    assert_int_equal(made_group(8, negative, 2, 0, &g), GROUP_BAD);
+    assert_int_equal(made_group(8, same, 2, 0, &g), GROUP_BAD);
     assert_null(g);
-    assert_int_equal(group_world(8, &g), GROUP_OK);
+    g = world_of(8);
     static const int wrong[] = {1, 8}, negative_member[] = {1, -1};
     struct group *part = group_room(2);
     assert_non_null(part);
@@ -108,8 +124,7 @@ static void test_group_split_by_colour_and_key(void **state)
     (void)state;
     static const int colour[] = {0, 1, 0, -1, 1, 0}, key[] = {5, 1, 4, 0, 1, 4};
     static const int zero[] = {2, 5, 0}, one[] = {1, 4};
-    struct group *world, *g = NULL;
-    assert_int_equal(group_world(6, &world), GROUP_OK);
+    struct group *world = world_of(6), *g = NULL;
     g = group_room(group_size(world));
     group_split_in(g, world, colour, key, 0, 7);
     assert_ranks(g, zero, 3);
@@ -128,13 +143,13 @@ static void test_group_identity_is_that_of_ranks_order_and_number(void **state)
     (void)state;
     static const int list[] = {4, 2, 7}, order[] = {2, 4, 7};
     struct group *a, *b, *c, *d;
-    assert_int_equal(group_list(8, list, 3, 1, &a), GROUP_OK);
-    assert_int_equal(group_list(8, list, 3, 1, &b), GROUP_OK);
-    assert_int_equal(group_list(8, list, 3, 2, &c), GROUP_OK);
-    assert_int_equal(group_list(8, order, 3, 1, &d), GROUP_OK);
-    assert_true(group_id(a) == group_id(b) && group_same(a, b));
-    assert_true(group_id(a) != group_id(c) && group_same(a, c));
-    assert_true(group_id(a) != group_id(d) && !group_same(a, d));
+    assert_int_equal(made_group(8, list, 3, 1, &a), GROUP_OK);
+    assert_int_equal(made_group(8, list, 3, 1, &b), GROUP_OK);
+    assert_int_equal(made_group(8, list, 3, 2, &c), GROUP_OK);
+    assert_int_equal(made_group(8, order, 3, 1, &d), GROUP_OK);
+    assert_true(group_id(a) == group_id(b) && is_same(a, b));
+    assert_true(group_id(a) != group_id(c) && is_same(a, c));
+    assert_true(group_id(a) != group_id(d) && !is_same(a, d));
     group_unref(a);
     group_unref(b);
     group_unref(c);
@@ -167,7 +182,7 @@ static void test_group_ten_thousand_are_cheap_and_leave_nothing(void **state)
             int first = (int)rng_below(&r, (uint64_t)(RANKS - stride * n));
             for (int k = 0; k < n; k++)
                 list[k] = first + k * stride;
-            assert_int_equal(group_list(RANKS, list, n, (uint64_t)i, &g[i]), GROUP_OK);
+            assert_int_equal(made_group(RANKS, list, n, (uint64_t)i, &g[i]), GROUP_OK);
             ids[i] = group_id(g[i]);
             assert_int_equal(group_member_of(g[i], list[n - 1]), n - 1);
         }

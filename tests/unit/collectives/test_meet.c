@@ -7,6 +7,7 @@
 #include "collectives/meet.h"
 #include "runtime/base/bitset.h"
 #include "runtime/base/rng.h"
+#include "tests/unit/collectives/made.h"
 
 enum { N_MAX = 64 };
 
@@ -18,7 +19,7 @@ static struct roster *random_roster(struct rng *r, int n, int tenths_dead)
             bitset_add(bits, i);
     if (!bits[0])
         bitset_add(bits, (int)rng_below(r, (uint64_t)n));
-    return roster_create(n, bits, 1);
+    return made_roster(n, bits, 1);
 }
 
 static int log2_up(int n)
@@ -111,7 +112,7 @@ static void test_meet_has_nodes_where_some_are_together_and_some_not(void **stat
 {
     (void)state;
     uint64_t all[1] = {0xf}, two[1] = {0x3};
-    struct roster *four = roster_create(4, all, 1), *half = roster_create(4, two, 2);
+    struct roster *four = made_roster(4, all, 1), *half = made_roster(4, two, 2);
     int apart[4] = {0, 1, 2, 3}, together[4] = {5, 5, 5, 5}, pairs[4] = {0, 0, 1, 1};
     assert_false(meet_has_nodes(four, apart) || meet_has_nodes(four, together) || meet_has_nodes(half, pairs));
     assert_true(meet_has_nodes(four, pairs));
@@ -153,7 +154,7 @@ static void test_meet_tree_duties_go_to_the_next_live_member(void **state)
     (void)state;
     uint64_t bits[1] = {0x3b};
     struct meet_step plan[MEET_STEPS_MAX];
-    struct roster *roster = roster_create(6, bits, 1);
+    struct roster *roster = made_roster(6, bits, 1);
     assert_int_equal(meet_plan(MEET_TREE, roster, 3, plan), 2);
     assert_true(plan[0].member == 0 && !plan[0].wait);
     assert_true(plan[1].member == 0 && plan[1].wait);

@@ -11,6 +11,7 @@
 
 #include "collectives/engine.h"
 #include "runtime/base/rng.h"
+#include "tests/unit/collectives/made.h"
 
 enum { MEMBERS = 5, CALLS = 12, QUEUE = 20000, RUNS = 400 };
 #define MS 1000000ull
@@ -140,7 +141,7 @@ static void run(uint64_t seed, int at)
     queued = misfits = 0;
     now = 1000 * MS;
     uint64_t bits[1] = {(1ull << n_members) - 1};
-    struct roster *roster = roster_create(n_members, bits, 1);
+    struct roster *roster = made_roster(n_members, bits, 1);
     assert_non_null(roster);
     for (int c = 0; c < CALLS; c++)
         program[c] = rng_below(&rng, 2);
@@ -153,7 +154,7 @@ static void run(uint64_t seed, int at)
         for (int k = 0; k < 2; k++) {
             struct side *s = &members[i].side[k];
             struct engine_ops ops = {s, on_send, on_done, NULL, NULL, NULL, on_misfit};
-            *s = (struct side){&members[i], k, engine_create(7 + (uint64_t)k, i, roster, NULL, &ops)};
+            *s = (struct side){&members[i], k, made_engine(7 + (uint64_t)k, i, roster, NULL, &ops)};
             assert_non_null(s->e);
             assert_true(engine_join(s->e, 0));
         }

@@ -7,6 +7,7 @@
 #include "collectives/roster.h"
 #include "runtime/base/bitset.h"
 #include "runtime/base/rng.h"
+#include "tests/unit/collectives/made.h"
 
 enum { N_MAX = 700 };
 
@@ -21,7 +22,7 @@ static void test_roster_places_have_no_gaps_and_keep_the_order(void **state)
         for (int i = 0; i < n; i++)
             if ((int)rng_below(&r, 10) < share)
                 bitset_add(bits, i);
-        struct roster *roster = roster_create(n, bits, 5);
+        struct roster *roster = made_roster(n, bits, 5);
         for (int i = 0; i < n; i++) {
             bool has = bitset_has(bits, i);
             assert_true(roster_has(roster, i) == has);
@@ -44,7 +45,7 @@ static void test_roster_for_a_call_leaves_out_who_came_after_it(void **state)
 {
     (void)state;
     uint64_t bits[1] = {0x3b}, after[6] = {0, 0, 9, 4, 5, 0}; /* member 2 is dead */
-    struct roster *r = roster_create(6, bits, 3);
+    struct roster *r = made_roster(6, bits, 3);
     struct roster *plain = roster_for(r, 1);
     assert_ptr_equal(plain, r);
     roster_unref(plain);
