@@ -154,16 +154,3 @@ int helper_links(struct helper *h, struct member_link out[MEMBER_LINKS_MAX])
     pthread_mutex_unlock(&h->lock);
     return n;
 }
-
-void helper_counters(struct helper *h, struct helper_counters *out)
-{
-    *out = (struct helper_counters){.wakeups = h->count.wakeups,
-                                    .datagrams_sent = h->count.sent,
-                                    .datagrams_received = h->count.received,
-                                    .datagrams_dropped = h->count.dropped,
-                                    .hellos_rejected = h->count.rejected,
-                                    .reads = h->count.reads,
-                                    .reads_failed = h->count.reads_failed,
-                                    .verbs_reads = h->count.verbs_reads,
-                                    .verbs_sent = h->count.verbs_sent};
-}

@@ -45,18 +45,6 @@ struct helper_callbacks {
     void (*report)(void *user, const struct member_report *report);
 };
 
-struct helper_counters {
-    uint64_t wakeups;
-    uint64_t datagrams_sent;
-    uint64_t datagrams_received;
-    uint64_t datagrams_dropped; /* not ours: bad authenticator, wrong job or incarnation */
-    uint64_t hellos_rejected;
-    uint64_t reads;
-    uint64_t reads_failed;
-    uint64_t verbs_reads; /* of these over libibverbs, and datagrams sent so */
-    uint64_t verbs_sent;
-};
-
 struct helper;
 
 /* Opens the listener and the datagram endpoint; blob receives what the other nodes need to reach them.
@@ -94,5 +82,4 @@ struct helper_status {
 void helper_status(struct helper *h, struct helper_status *out);
 /* As member_links, at the last MEMBER_REPORT_LINKS. Any thread. */
 int helper_links(struct helper *h, struct member_link out[MEMBER_LINKS_MAX]);
-void helper_counters(struct helper *h, struct helper_counters *out);
 #endif

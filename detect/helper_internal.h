@@ -127,8 +127,11 @@ struct helper {
     struct helper_status status;                /* lock */
     uint64_t status_at;                         /* written last */
 
-    struct {
-        _Atomic uint64_t wakeups, sent, received, dropped, rejected, reads, reads_failed, verbs_reads, verbs_sent;
+    struct helper_counters {
+        _Atomic uint64_t wakeups, sent; /* datagrams */
+        _Atomic uint64_t dropped;       /* not ours: bad authenticator, wrong job or incarnation */
+        _Atomic uint64_t reads;
+        _Atomic uint64_t verbs_reads, verbs_sent; /* of these over libibverbs, and datagrams sent so */
     } count;
 };
 

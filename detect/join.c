@@ -131,19 +131,14 @@ static bool is_ordered(const struct member *m, int node, uint32_t incarnation)
     return false;
 }
 
+/* Has a node's birth ordered. Kept and resent until something has come of it; asked again while it is under way it
+ * changes nothing. Of a node that is not the least unborn one nothing comes, nor of the second of two that are given
+ * one id. */
 static void order(struct member *m, const struct view_event *birth)
 {
     int node = (int)birth->a;
     if (node == m->roster.next_id && node < m->p.n && !is_ordered(m, node, birth->b))
         report_submit(m, birth);
-}
-
-void member_join(struct member *m, const struct view_event *birth, uint64_t now)
-{
-    member_enter(m, now);
-    if (!m->halted && m->joining.born)
-        order(m, birth);
-    member_leave(m);
 }
 
 /* One that joins; or we have not heard yet that it was born. */

@@ -87,7 +87,6 @@ void ledger_free(struct ledger *l)
     for (uint64_t i = 0; i < l->epoch; i++)
         free(l->log[i]);
     free(l->log);
-    free(l->shown);
 }
 
 static bool log_append(struct ledger *l, const struct batch *batch, uint64_t max_value)

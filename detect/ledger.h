@@ -13,8 +13,7 @@ struct ledger {
     uint64_t epoch, settled; /* committed here; by all */
     struct log_entry **log;  /* [epoch], room for `cap` */
     uint64_t cap;
-    struct view_event *shown; /* what member_log has shown last */
-    uint64_t next_fetch;      /* of what is missing: not before */
+    uint64_t next_fetch; /* of what is missing: not before */
 };
 
 /* For index epoch + 1: told to prepare for it; binds nobody. */

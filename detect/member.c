@@ -221,45 +221,14 @@ void member_check(struct member *m, int node, uint64_t now)
 
 /* ------------------------------------------------------------------------------------------------ queries */
 
-uint64_t member_epoch(const struct member *m)
-{
-    return m->ledger.epoch;
-}
-
-uint64_t member_settled_epoch(const struct member *m)
-{
-    return m->ledger.settled;
-}
-
-bool member_alive(const struct member *m, int node)
-{
-    return node >= 0 && node < m->p.n && is_member(m, node);
-}
-
-int member_next(const struct member *m, int from)
-{
-    int node = idset_next_out(&m->roster.gone, from);
-    return node < m->p.n ? node : -1;
-}
-
 int member_next_id(const struct member *m)
 {
     return m->roster.next_id;
 }
 
-bool member_is_born(const struct member *m)
-{
-    return m->joining.born;
-}
-
 bool member_believes_dead(const struct member *m, int node)
 {
     return node >= 0 && node < m->roster.next_id && idset_has(&m->roster.dead, node);
-}
-
-int member_coordinator(const struct member *m)
-{
-    return agreement_coordinator(m);
 }
 
 bool member_was_left_out(const char *reason)
@@ -269,18 +238,4 @@ bool member_was_left_out(const char *reason)
         if (strncmp(reason, begins[i], strlen(begins[i])) == 0)
             return true;
     return false;
-}
-
-const struct view_event *member_log(struct member *m, uint64_t epoch, int *n, uint64_t *max_value)
-{
-    struct ledger *l = &m->ledger;
-    if (epoch < 1 || epoch > l->epoch)
-        return NULL;
-    if (!l->shown && !(l->shown = malloc(MEMBER_EVENTS_MAX * sizeof *l->shown)))
-        return NULL;
-    const struct log_entry *e = l->log[epoch - 1];
-    *n = batch_events(&e->batch, l->shown);
-    if (max_value)
-        *max_value = e->max_value;
-    return l->shown;
 }

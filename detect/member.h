@@ -224,25 +224,15 @@ void member_stake(struct member *m, int node, enum member_stake stake, uint64_t 
 void member_waits(struct member *m, int node, uint64_t until, uint64_t now);
 
 /* Have an event ordered. Kept and resent until it is; each exactly once, in the order submitted here, unless this
- * member dies first. type >= VIEW_EVENT_FIRST. Returns its sequence number on this member (1, 2, ...; member_join takes
- * some), or 0: it has ended, maybe now, for want of memory. */
+ * member dies first. type >= VIEW_EVENT_FIRST. Returns its sequence number on this member (1, 2, ...; the births it has
+ * ordered take some), or 0: it has ended, maybe now, for want of memory. */
 uint32_t member_submit(struct member *m, const struct view_event *event, uint64_t now);
-/* Have a node's birth ordered, when all in the view know where it is. Kept and resent until something has come of it;
- * asked again while it is under way it changes nothing. Of a node that is not the least unborn one nothing comes,
- * nor of the second of two that are given one id. */
-void member_join(struct member *m, const struct view_event *birth, uint64_t now);
 /* The answer to prepare(). Ignored if that proposal was superseded. */
 void member_prepared(struct member *m, uint64_t proposal, uint64_t value, uint64_t now);
 
 /* Queries */
-uint64_t member_epoch(const struct member *m); /* last committed, 0 at first */
-uint64_t member_settled_epoch(const struct member *m);
-bool member_alive(const struct member *m, int node); /* in the last committed view */
-int member_next_id(const struct member *m);          /* the least unborn id; n: there is none left */
-bool member_is_born(const struct member *m);         /* false: it joins, and has not come to its birth in the log */
-int member_next(const struct member *m, int from);   /* the least in it that is >= from >= 0, or -1 */
+int member_next_id(const struct member *m);                  /* the least unborn id; n: there is none left */
 bool member_believes_dead(const struct member *m, int node); /* own verdict, or declared */
-int member_coordinator(const struct member *m);
 /* Of a reason for which a member ended: did the others go on without it, or may they have? Then it may join them
  * again. */
 bool member_was_left_out(const char *reason);
@@ -281,7 +271,4 @@ struct member_status {
     struct member_link links[MEMBER_LINKS_MAX];
 };
 void member_status(const struct member *m, struct member_status *out);
-/* Events of a committed epoch 1..member_epoch; *n their number. Valid until the next call into the core. NULL too if
- * out of memory. */
-const struct view_event *member_log(struct member *m, uint64_t epoch, int *n, uint64_t *max_value);
 #endif

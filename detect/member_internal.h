@@ -1,5 +1,5 @@
 /* The membership core: what it is made of, and what its files share. Each part has a header. Nothing outside detect/
- * includes this.
+ * includes this but tests, whose way to look inside is tests/sim/look.h.
  *
  *   member.c     entry points, the inner clock, queries
  *   params.c     what a member is told of its job

@@ -10,7 +10,6 @@ static void on_heartbeat(void *user, int node, uint64_t value)
 static void on_broken(void *user, int node)
 {
     struct helper *h = user;
-    h->count.reads_failed++;
     member_broken(h->m, node, h->now);
 }
 

@@ -220,7 +220,6 @@ static void on_request(struct helper *h, const struct tp_event *e)
                 s.from != h->config.params.self && meet_admits(h, s.from, s.incarnation) &&
                 seal_window_take(&h->peers[s.from].hellos, s.number);
     if (!ours) {
-        h->count.rejected++;
         log_warn_some("detect: a connection that does not belong to this job was refused");
     }
     if (!ours || s.kind != SEAL_HELLO || member_believes_dead(h->m, s.from)) {
@@ -263,10 +262,8 @@ static void on_done(struct helper *h, const struct tp_event *e)
     if (e->ep != p->way.ep)
         return;
     p->reading = false;
-    if (e->status == KEEL_OK)
+    if (e->status == KEEL_OK) /* else its TP_CLOSED follows */
         member_heartbeat(h->m, p->node, p->value, h->now);
-    else
-        h->count.reads_failed++; /* its TP_CLOSED follows */
 }
 
 bool reach_poll(struct helper *h)

@@ -453,8 +453,8 @@ static void mode_forge(void)
     close(udp);
     nobody_dies(clock_now_ns() + 1500 * MS, &suspicions);
     statistics(after);
-    printf("%llu datagrams dropped\n", (unsigned long long)after[1].counters.datagrams_dropped);
-    if (after[1].counters.datagrams_dropped < 250)
+    printf("%llu datagrams dropped\n", (unsigned long long)after[1].counters.dropped);
+    if (after[1].counters.dropped < 250)
         fail("forged datagrams were not dropped");
     printf("afterwards node 1 killed: everywhere in %.2f ms\n", kill_node(1));
     end_job();
@@ -548,7 +548,7 @@ static void check_probe(void)
     }
     printf("heartbeat reads of node 0: %llu, of these by its device %llu; datagrams %llu, by its device %llu\n",
            (unsigned long long)(s[0].counters.reads + s[0].counters.verbs_reads),
-           (unsigned long long)s[0].counters.verbs_reads, (unsigned long long)s[0].counters.datagrams_sent,
+           (unsigned long long)s[0].counters.verbs_reads, (unsigned long long)s[0].counters.sent,
            (unsigned long long)s[0].counters.verbs_sent);
 }
 

@@ -2,7 +2,7 @@
 #ifndef KEEL_TESTS_MULTI_HELPERS_H
 #define KEEL_TESTS_MULTI_HELPERS_H
 
-#include "detect/helper.h"
+#include "detect/helper_internal.h"
 #include "runtime/base/clock.h"
 
 enum { NODES = 4, LOAD = 8 };

@@ -159,7 +159,7 @@ void node_main(int node, int from)
         getrusage(RUSAGE_SELF, &u);
         n.cpu =
             (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) + 1e-6 * (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
-        helper_counters(s.h, &n.counters);
+        n.counters = s.h->count;
         say(&n);
     }
     helper_destroy(s.h);

@@ -8,6 +8,7 @@
 
 #include "runtime/base/bitset.h"
 #include "detect/datagram.h"
+#include "tests/sim/look.h"
 #include "tests/sim/world.h"
 
 #define TYPE_NOTE VIEW_EVENT_FIRST
@@ -18,7 +19,7 @@ static void on_send(void *user, int to, const void *data, size_t len)
     if (len > MEMBER_DATAGRAM_MAX)
         sim_fail(s->w, s->id, "a datagram of %zu bytes", len);
     unsigned type = *(const uint8_t *)data;
-    if (!member_is_born(s->m) && type != DATAGRAM_JOIN && type != DATAGRAM_FETCH && type != DATAGRAM_LOG &&
+    if (!look_born(s->m) && type != DATAGRAM_JOIN && type != DATAGRAM_FETCH && type != DATAGRAM_LOG &&
         type != DATAGRAM_PONG)
         sim_fail(s->w, s->id, "sends a message of type %u before it is born", type);
     world_send(s->w, EV_DATAGRAM, s->id, to, data, len);
@@ -50,7 +51,7 @@ static void on_probe(void *user, int node)
 static void on_prepare(void *user, uint64_t epoch, uint64_t proposal, const struct view_event *events, int n)
 {
     struct simnode *s = user;
-    if (!member_is_born(s->m))
+    if (!look_born(s->m))
         sim_fail(s->w, s->id, "is asked to prepare epoch %llu, and is not born", (unsigned long long)epoch);
     for (int i = 0; i < n; i++)
         if (events[i].type == VIEW_NODE_DEAD)
@@ -82,7 +83,7 @@ static void on_commit(void *user, uint64_t epoch, const struct view_event *event
         if (events[i].type != VIEW_NODE_DEAD || !bitset_has(s->participants, node))
             continue;
         bitset_del(s->participants, node);
-        for (int k = member_next(s->m, s->w->sc.n - s->w->sc.spares); k >= 0; k = member_next(s->m, k + 1))
+        for (int k = look_next(s->m, s->w->sc.n - s->w->sc.spares); k >= 0; k = look_next(s->m, k + 1))
             if (!bitset_has(s->participants, k)) {
                 bitset_add(s->participants, k);
                 s->w->nodes[k].join_base = max_value;

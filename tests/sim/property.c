@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "runtime/base/bitset.h"
+#include "tests/sim/look.h"
 #include "tests/sim/world.h"
 
 static bool same_events(const struct decision *d, const struct view_event *events, int n)
@@ -29,7 +30,7 @@ static void check_death(struct world *w, const struct simnode *s, const struct v
 static bool seen_by_the_living(const struct world *w, const struct simnode *but, uint64_t epoch)
 {
     for (int i = 0; i < w->sc.n; i++)
-        if (&w->nodes[i] != but && !w->nodes[i].dead && member_epoch(w->nodes[i].m) >= epoch)
+        if (&w->nodes[i] != but && !w->nodes[i].dead && look_epoch(w->nodes[i].m) >= epoch)
             return true;
     return false;
 }
@@ -37,7 +38,7 @@ static bool seen_by_the_living(const struct world *w, const struct simnode *but,
 /* Whose birth it has not heard of it does not exclude. */
 static bool excludes(const struct simnode *s, const struct simnode *o)
 {
-    return member_is_born(s->m) && o->id < member_next_id(s->m) && !member_alive(s->m, o->id);
+    return look_born(s->m) && o->id < member_next_id(s->m) && !look_alive(s->m, o->id);
 }
 
 /* Of two that run, at most one has the other outside its view: there are never two jobs. */
@@ -48,7 +49,7 @@ static void check_one_job(struct world *w, const struct simnode *s)
         if (o != s && !o->dead && excludes(s, o) && excludes(o, s))
             sim_fail(w, s->id,
                      "its view of epoch %llu and that of node %d, of epoch %llu, exclude each other, and both run",
-                     (unsigned long long)member_epoch(s->m), i, (unsigned long long)member_epoch(o->m));
+                     (unsigned long long)look_epoch(s->m), i, (unsigned long long)look_epoch(o->m));
     }
 }
 
@@ -73,7 +74,7 @@ void world_check_commit(struct world *w, struct simnode *s, uint64_t epoch, cons
     struct decision *d = &w->history[epoch - 1];
     if (!same_events(d, events, n) || d->max_value != max_value)
         sim_fail(w, s->id, "commits something else in epoch %llu", (unsigned long long)epoch);
-    if (member_epoch(s->m) != epoch)
+    if (look_epoch(s->m) != epoch)
         sim_fail(w, s->id, "commits epoch %llu out of order", (unsigned long long)epoch);
     w->last_commit = w->now;
     for (int i = 0; i < n; i++) {
@@ -99,9 +100,9 @@ void world_check_settled(struct world *w, const struct simnode *s, uint64_t epoc
 {
     for (int i = 0; i < w->sc.n; i++) {
         const struct simnode *o = &w->nodes[i];
-        if (member_alive(s->m, i) && !o->dead && o->birth <= epoch && member_epoch(o->m) < epoch)
+        if (look_alive(s->m, i) && !o->dead && o->birth <= epoch && look_epoch(o->m) < epoch)
             sim_fail(w, s->id, "epoch %llu settled, but node %d is at %llu", (unsigned long long)epoch, i,
-                     (unsigned long long)member_epoch(o->m));
+                     (unsigned long long)look_epoch(o->m));
     }
 }
 
@@ -158,16 +159,16 @@ void world_check_end(struct world *w)
         if (s->dead || (s->frozen && w->now < s->thaw_at))
             continue;
         check_links(w, s);
-        if (member_epoch(s->m) != w->n_history)
-            sim_fail(w, i, "is at epoch %llu of %llu", (unsigned long long)member_epoch(s->m),
+        if (look_epoch(s->m) != w->n_history)
+            sim_fail(w, i, "is at epoch %llu of %llu", (unsigned long long)look_epoch(s->m),
                      (unsigned long long)w->n_history);
-        if (member_settled_epoch(s->m) != w->n_history)
-            sim_fail(w, i, "only %llu of %llu epochs are settled", (unsigned long long)member_settled_epoch(s->m),
+        if (look_settled(s->m) != w->n_history)
+            sim_fail(w, i, "only %llu of %llu epochs are settled", (unsigned long long)look_settled(s->m),
                      (unsigned long long)w->n_history);
         for (int k = 0; k < w->sc.n; k++) {
             const struct simnode *o = &w->nodes[k];
             bool runs = !o->dead && (w->sc.quiet || !(o->frozen && w->now < o->thaw_at));
-            if (member_alive(s->m, k) != runs)
+            if (look_alive(s->m, k) != runs)
                 sim_fail(w, i, "has node %d %s its view, but it %s", k, runs ? "not in" : "in",
                          runs ? "runs" : "is gone");
         }

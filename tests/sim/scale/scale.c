@@ -6,6 +6,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "tests/sim/look.h"
+
 enum kind { EV_TICK, EV_DATAGRAM, EV_READ, EV_BROKEN, EV_REFUSED, EV_KERNEL, EV_FAIL, EV_HEAL, EV_FLAP };
 enum { WATCHERS = 8, RETRIES = 3, CORES_MAX = 64 };
 #define RETRY_NS (20 * MS)
@@ -62,7 +64,7 @@ static bool is_answered(void)
     return arrived && !is_lost();
 }
 
-static struct occurrence *later(uint64_t t, enum kind kind, int node, int from)
+static struct occurrence *happens(uint64_t t, enum kind kind, int node, int from)
 {
     struct occurrence *o = wheel_add(w.wheel, t);
     o->kind = (uint8_t)kind;
@@ -80,7 +82,7 @@ static void on_send(void *user, int to, const void *data, size_t len)
     w.out->longest = len > w.out->longest ? len : w.out->longest;
     if (is_lost() || !path(s->id, to))
         return;
-    struct occurrence *o = later(w.now + delay(to), EV_DATAGRAM, to, s->id);
+    struct occurrence *o = happens(w.now + delay(to), EV_DATAGRAM, to, s->id);
     o->len = (uint16_t)len;
     if (len > WHEEL_INLINE && !(o->far = malloc(len)))
         o->len = 0; /* a message lost */
@@ -97,7 +99,7 @@ static void on_read(void *user, int node)
     for (; tries <= RETRIES && !is_answered(); tries++, again *= 2)
         t += again;
     if (path(s->id, node) && path(node, s->id))
-        later(t, tries > RETRIES ? EV_BROKEN : EV_READ, s->id, node);
+        happens(t, tries > RETRIES ? EV_BROKEN : EV_READ, s->id, node);
 }
 
 static void on_watch(void *user, int node, bool on)
@@ -116,7 +118,7 @@ static void on_probe(void *user, int node)
     struct node *s = user;
     w.out->messages++;
     if (path(s->id, node) && is_answered())
-        later(w.now + delay(node) + delay(s->id), w.nodes[node].dead ? EV_REFUSED : EV_KERNEL, s->id, node);
+        happens(w.now + delay(node) + delay(s->id), w.nodes[node].dead ? EV_REFUSED : EV_KERNEL, s->id, node);
 }
 
 static void on_prepare(void *user, uint64_t epoch, uint64_t proposal, const struct view_event *events, int n)
@@ -152,7 +154,7 @@ static void note_event(const struct view_event *e)
 static bool is_one_job(const struct node *s)
 {
     for (int i = 0; w.p.cut > 0 && i < w.p.n; i++)
-        if (i != s->id && !w.nodes[i].dead && !member_alive(s->m, i) && !member_alive(w.nodes[i].m, s->id))
+        if (i != s->id && !w.nodes[i].dead && !look_alive(s->m, i) && !look_alive(w.nodes[i].m, s->id))
             return false;
     return true;
 }
@@ -191,7 +193,7 @@ static void end(struct node *s)
     s->dead = true;
     for (int i = 0; i < WATCHERS; i++)
         if (s->watchers[i] >= 0 && path(s->id, s->watchers[i]))
-            later(w.now + delay(s->watchers[i]), EV_BROKEN, s->watchers[i], s->id);
+            happens(w.now + delay(s->watchers[i]), EV_BROKEN, s->watchers[i], s->id);
 }
 
 static void on_halt(void *user, const char *reason)
@@ -222,7 +224,7 @@ static void set_timer(struct node *s)
         d = w.now + 1000;
     if (d < s->tick_at) {
         s->tick_at = d;
-        later(d, EV_TICK, s->id, -1);
+        happens(d, EV_TICK, s->id, -1);
     }
 }
 
@@ -285,7 +287,7 @@ static void handle(struct node *s, struct occurrence *o)
         const struct node *t = &w.nodes[o->from];
         if (!path(s->id, t->id))
             return;
-        if (t->dead || !member_alive(t->m, s->id))
+        if (t->dead || !look_alive(t->m, s->id))
             member_broken(s->m, o->from, w.now);
         else if (t->thaw_at <= w.now)
             member_heartbeat(s->m, o->from, w.now / (w.p.params.period_ns / 2), w.now);
@@ -316,7 +318,7 @@ static bool is_stale(const struct node *s, const struct occurrence *o)
 /* The same event, later. */
 static void put_off(struct occurrence *o, uint64_t t)
 {
-    struct occurrence *again = later(t, (enum kind)o->kind, o->node, o->from);
+    struct occurrence *again = happens(t, (enum kind)o->kind, o->node, o->from);
     uint32_t next = again->next;
     *again = *o;
     again->next = next;
@@ -355,7 +357,7 @@ static void dispatch(struct occurrence *o)
             w.nodes[i].cut = false;
     } else if (o->kind == EV_FLAP) {
         w.link_down[o->node] = !w.link_down[o->node];
-        later(w.now + 20 * MS + rng_below(&w.rng, 700 * MS), EV_FLAP, o->node, -1);
+        happens(w.now + 20 * MS + rng_below(&w.rng, 700 * MS), EV_FLAP, o->node, -1);
     } else if (s && s->thaw_at > w.now) {
         if (s->thaw_at == UINT64_MAX)
             return;
@@ -380,7 +382,7 @@ static bool create(struct node *s, int id)
     s->m = member_create(&p, &ops, w.now);
     if (!s->m)
         return false;
-    later(w.now + rng_below(&w.rng, p.period_ns), EV_TICK, id, -1); /* they do not start at the same moment */
+    happens(w.now + rng_below(&w.rng, p.period_ns), EV_TICK, id, -1); /* they do not start at the same moment */
     s->tick_at = w.now;
     return true;
 }
@@ -402,10 +404,10 @@ static bool all_agree(void)
         const struct node *s = &w.nodes[i];
         if (s->dead || s->cut || s->thaw_at > w.now)
             continue;
-        if (member_epoch(s->m) != w.n_history)
+        if (look_epoch(s->m) != w.n_history)
             return false;
-        for (int k = 0; k < w.p.n && s->id == member_coordinator(s->m); k++)
-            if (((w.nodes[k].failed && w.nodes[k].excused) || w.nodes[k].cut) && member_alive(s->m, k))
+        for (int k = 0; k < w.p.n && s->id == agreement_coordinator(s->m); k++)
+            if (((w.nodes[k].failed && w.nodes[k].excused) || w.nodes[k].cut) && look_alive(s->m, k))
                 return false;
     }
     return true;
@@ -433,11 +435,11 @@ bool scale_run(const struct plan *plan, struct outcome *out)
     for (int i = 0; i < plan->n; i++)
         if (!create(&w.nodes[i], i))
             return false;
-    later(SEC + plan->at, EV_FAIL, -1, -1);
+    happens(SEC + plan->at, EV_FAIL, -1, -1);
     if (plan->cut > 0 && plan->cut_ns)
-        later(SEC + plan->at + plan->cut_ns, EV_HEAL, -1, -1);
+        happens(SEC + plan->at + plan->cut_ns, EV_HEAL, -1, -1);
     for (int i = 0; i < plan->flapping; i++)
-        later(SEC + plan->at, EV_FLAP, (int)((int64_t)i * plan->n / plan->flapping), -1);
+        happens(SEC + plan->at, EV_FLAP, (int)((int64_t)i * plan->n / plan->flapping), -1);
     struct occurrence o;
     double cpu = cpu_s();
     while (wheel_take(w.wheel, SEC + plan->end, &o)) {

@@ -145,7 +145,7 @@ static void on_prepare(void *user, uint64_t epoch, uint64_t proposal, const stru
     if (!cores_is_well(c))
         return; /* it ends in the middle of what it does */
     assert_int_equal(epoch, c->commits + 1);
-    assert_true(member_is_born(c->m));
+    assert_true(look_born(c->m));
     assert_true(n > 0 || cores.joiners); /* a birth that came to nothing */
     member_prepared(c->m, proposal, 100 + (uint64_t)c->id, now_of(c));
 }
@@ -178,7 +178,7 @@ static void on_commit(void *user, uint64_t epoch, const struct view_event *event
         const struct core *o = &cores.c[i];
         bool know = o->m && i < member_next_id(c->m) && c->id < member_next_id(o->m); /* of each other's births */
         if (cores_is_well(o) && o != c && know)
-            assert_true(member_alive(c->m, i) || member_alive(o->m, c->id));
+            assert_true(look_alive(c->m, i) || look_alive(o->m, c->id));
     }
 }
 
@@ -189,8 +189,8 @@ static void on_settled(void *user, uint64_t epoch)
         return;
     assert_true(epoch > c->settled && epoch <= c->commits);
     for (int i = 0; i < cores.n; i++)
-        if (member_alive(c->m, i) && cores_is_well(&cores.c[i]) && cores.c[i].born_at <= epoch)
-            assert_true(member_epoch(cores.c[i].m) >= epoch);
+        if (look_alive(c->m, i) && cores_is_well(&cores.c[i]) && cores.c[i].born_at <= epoch)
+            assert_true(look_epoch(cores.c[i].m) >= epoch);
     c->settled = epoch;
 }
 
@@ -349,6 +349,6 @@ void cores_expect_one_view(void)
         assert_int_equal(c->settled, epoch);
         assert_int_equal(c->ordered, c->submitted);
         for (int k = 0; k < cores.n; k++)
-            assert_int_equal(member_alive(c->m, k), cores_is_well(&cores.c[k]));
+            assert_int_equal(look_alive(c->m, k), cores_is_well(&cores.c[k]));
     }
 }

@@ -8,6 +8,7 @@
 #define KEEL_TESTS_UNIT_DETECT_CORES_H
 
 #include "detect/member_internal.h"
+#include "tests/sim/look.h"
 
 #define MS 1000000ull
 

@@ -73,8 +73,8 @@ static void on_settled(void *user, uint64_t epoch)
     struct fake *f = user;
     assert_true(epoch > f->settled);
     for (int i = 0; i < nodes; i++)
-        if (member_alive(f->m, i) && !fakes[i].halted)
-            assert_true(member_epoch(fakes[i].m) >= epoch);
+        if (look_alive(f->m, i) && !fakes[i].halted)
+            assert_true(look_epoch(fakes[i].m) >= epoch);
     f->settled = epoch;
 }
 

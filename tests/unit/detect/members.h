@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "detect/member_internal.h"
+#include "tests/sim/look.h"
 
 enum { NODES_MAX = 8, QUEUE = 4096 };
 #define MS 1000000ull

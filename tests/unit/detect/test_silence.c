@@ -11,7 +11,7 @@ static void test_member_silent_node_is_dead_after_the_limit_not_before(void **st
     pass(250 * MS);
     for (int i = 0; i < nodes; i++)
         if (i != 2)
-            assert_false(member_alive(fakes[i].m, 2));
+            assert_false(look_alive(fakes[i].m, 2));
     assert_int_equal(fakes[0].last.b, MEMBER_SILENT);
     cut[2] = false; /* it comes back, and learns */
     pass(500 * MS);
@@ -123,8 +123,8 @@ static void test_member_side_that_may_be_the_smaller_one_waits_two_limits(void *
     assert_int_equal(fakes[0].commits + fakes[1].commits, 0);
     assert_int_equal(fakes[1].patience.why, MEMBER_WHY_SIDE);
     pass(200 * MS);
-    assert_false(member_alive(fakes[0].m, 2));
-    assert_false(member_alive(fakes[1].m, 3));
+    assert_false(look_alive(fakes[0].m, 2));
+    assert_false(look_alive(fakes[1].m, 3));
     assert_int_equal(fakes[0].cut_off, 0); /* half with the lowest id */
     pass(3000 * MS);
     for (int i = 2; i < 4; i++) {

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "detect/member.h"
+#include "tests/sim/look.h"
 
 enum { N = 5, QUEUE = 4096 };
 #define MS 1000000ull
@@ -147,9 +147,9 @@ static void test_startup_coordinator_never_heard_of_is_waited_for(void **state)
         if (fakes[i].dead)
             continue;
         assert_false(fakes[i].halted);
-        assert_false(member_alive(fakes[i].m, 0));
-        assert_false(member_alive(fakes[i].m, 3));
-        assert_int_equal(member_settled_epoch(fakes[i].m), member_epoch(fakes[i].m));
+        assert_false(look_alive(fakes[i].m, 0));
+        assert_false(look_alive(fakes[i].m, 3));
+        assert_int_equal(look_settled(fakes[i].m), look_epoch(fakes[i].m));
     }
 }
 
@@ -163,8 +163,8 @@ static void test_startup_member_never_heard_of_is_declared_after_all(void **stat
     pass(6000 * MS);
     for (int i = 1; i < 4; i++) {
         assert_false(fakes[i].halted);
-        assert_false(member_alive(fakes[i].m, 0));
-        assert_false(member_alive(fakes[i].m, 4));
+        assert_false(look_alive(fakes[i].m, 0));
+        assert_false(look_alive(fakes[i].m, 4));
     }
 }
 

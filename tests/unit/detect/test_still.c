@@ -187,7 +187,7 @@ static void test_member_stopped_node_that_an_event_waits_for(void **state)
         assert_int_equal(fakes[1].commits, 0);
         pass(400 * MS);
         for (int i = 0; i < 4; i++)
-            assert_true(i == victim || (fakes[i].commits > 0 && !member_alive(fakes[i].m, victim)));
+            assert_true(i == victim || (fakes[i].commits > 0 && !look_alive(fakes[i].m, victim)));
     }
 }
 
@@ -207,7 +207,7 @@ static void test_member_stopped_node_that_was_at_work_when_a_view_waited_for_it(
         cut[3] = kernel[3] = stopped[3] = true;
         pass(10000 * MS); /* also those in which it may only be starting */
         for (int i = 0; i < 3; i++)
-            assert_true(fakes[i].commits > 0 && !member_alive(fakes[i].m, 3));
+            assert_true(fakes[i].commits > 0 && !look_alive(fakes[i].m, 3));
     }
 }
 

@@ -15,7 +15,7 @@ static bool all_are_declared(int from)
 {
     for (int i = 0; i < from; i++)
         for (int k = from; k < NODES; k++)
-            if (member_alive(cores.c[i].m, k))
+            if (look_alive(cores.c[i].m, k))
                 return false;
     return true;
 }
