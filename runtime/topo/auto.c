@@ -9,7 +9,7 @@ bool auto_init(struct auto_method *a, const struct place *p, struct balance *bal
     a->to = malloc((size_t)p->slots * sizeof *a->to);
     a->mark = malloc((size_t)p->slots * sizeof *a->mark);
     bool ok = a->to && a->mark && weigh_init(&a->weigh, p) && place_plan_init(&a->trial, p) &&
-              place_init_slots(&a->replay, &p->grid, &p->layout, p->slots, NULL);
+              place_init(&a->replay, &p->grid, &p->layout, p->slots, NULL);
     if (!ok) {
         auto_fini(a);
         return false;

@@ -8,7 +8,7 @@ static bool reference_init(struct balance *b, const struct place *p, const char 
 {
     struct balance_reference *r = &b->ref[b->refs++];
     return !place_method_parse(&r->method, method, p->grid.ndims) &&
-           place_init_slots(&r->place, &p->grid, &p->layout, p->slots, NULL) &&
+           place_init(&r->place, &p->grid, &p->layout, p->slots, NULL) &&
            load_init(&r->load, b->load->pattern, &r->place, &b->load->net, b->load->convention);
 }
 
@@ -17,7 +17,7 @@ bool balance_init(struct balance *b, const struct place *p, struct load *l)
     *b = (struct balance){.load = l};
     b->mark = malloc((size_t)p->slots * sizeof *b->mark);
     bool ok = b->mark && load_key_init(&b->key[0], l) && load_key_init(&b->key[1], l) &&
-              place_plan_init(&b->trial, p) && place_init_slots(&b->launch, &p->grid, &p->layout, p->slots, NULL) &&
+              place_plan_init(&b->trial, p) && place_init(&b->launch, &p->grid, &p->layout, p->slots, NULL) &&
               load_init(&b->launch_load, l->pattern, &b->launch, &l->net, l->convention) &&
               reference_init(b, p, "hybrid(all)") && reference_init(b, p, "0D") &&
               (p->grid.ndims < 2 || reference_init(b, p, "hybrid(-2D)"));

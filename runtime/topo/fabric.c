@@ -182,14 +182,6 @@ int32_t fabric_between(const struct fabric *f, int32_t from, int32_t to, int inn
     return via;
 }
 
-int32_t fabric_cables(const struct fabric *f)
-{
-    int32_t n = 0;
-    for (int32_t l = 0; l < fabric_links(f); l++)
-        n += f->neighbor[l] >= 0 && f->reverse[l] > l && !fabric_firm(f, l);
-    return n;
-}
-
 double fabric_bisection_bound(const struct fabric *f)
 {
     if (f->kind != FABRIC_GRID)

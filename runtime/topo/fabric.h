@@ -101,9 +101,6 @@ int32_t fabric_between(const struct fabric *f, int32_t from, int32_t to, int inn
  * any; -1 when there are no more. */
 int32_t fabric_ancestor(const struct fabric *f, int32_t from, int32_t to, int32_t i);
 
-/* Cables of the network; firm links are none. */
-int32_t fabric_cables(const struct fabric *f);
-
 /* Bytes per second and endpoint, as a fraction of the link rate, at which uniform traffic fills the links that cross
  * the middle of the network: no routing can carry more. */
 double fabric_bisection_bound(const struct fabric *f);

@@ -96,19 +96,6 @@ double flow_price(const struct flow *w, int32_t from, const struct detour_path *
     return sum + (double)wait_at_end(w, dest, input);
 }
 
-double flow_waiting(const struct flow *w)
-{
-    double sum = 0;
-    for (size_t l = 0; l < outputs(w->fabric); l++) {
-        double pairs = (double)w->sum[l] * w->sum[l], busy = w->sum[l] * w->traffic.serial_ns;
-        for (int i = 0; i < w->inputs; i++)
-            pairs -=
-                (double)w->stream[l * (size_t)w->inputs + (size_t)i] * w->stream[l * (size_t)w->inputs + (size_t)i];
-        sum += pairs * w->traffic.serial2_ns / 2 / (busy < 0.95 ? 1 - busy : 0.05);
-    }
-    return sum / (w->traffic.rate * w->fabric->endpoints);
-}
-
 /* May a longer way be cheaper than this one, a shortest? */
 static bool is_dear(const struct flow *w, int32_t from, const struct detour_path *path, int32_t dest, double *price)
 {

@@ -48,8 +48,6 @@ void flow_clear(struct flow *w);
 void flow_add(struct flow *w, int32_t from, const struct detour_path *path, int32_t dest, double rate);
 /* Price of a path as the streams are, or a negative number when it uses what must be avoided. */
 double flow_price(const struct flow *w, int32_t from, const struct detour_path *path, int32_t dest);
-/* Mean waiting that these streams cause, ns per message, when all endpoints send. */
-double flow_waiting(const struct flow *w);
 /* The cheapest way between two endpoints that avoids what must be avoided: a shortest one where there is any. Prices of
  * inputs are drawn up to `noise` (0..1) dearer, so that near equals share the traffic; rng may be NULL without noise.
  * A way of more than DETOUR_MAX_VIA intermediates cannot be named: then the cheapest of those with fewer turns.

@@ -96,11 +96,6 @@ int grid_distance(const struct grid *g, int32_t a, int32_t b)
     return sum;
 }
 
-int32_t grid_link_to(const struct grid *g, int32_t link)
-{
-    return grid_neighbor(g, grid_link_from(g, link), grid_link_dim(g, link), grid_link_dir(link));
-}
-
 static int walk_dim(const struct grid_walk *w)
 {
     return w->order ? w->order[w->step] : w->step;

@@ -100,9 +100,6 @@ static inline int grid_link_dir(int32_t link)
     return (int)(link & 1);
 }
 
-/* The node a link leads to, -1 for a number that leaves a mesh. */
-int32_t grid_link_to(const struct grid *g, int32_t link);
-
 /* A walk along a route, link by link, without storing it:
  *   struct grid_walk w; grid_walk_begin(&w, g, NULL, from, to);
  *   for (int32_t l; (l = grid_walk_next(&w)) >= 0;) ...

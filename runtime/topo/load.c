@@ -54,9 +54,6 @@ static void find_shapes(struct load *l, const atomic_bool *stop)
     }
 }
 
-/* Count everything anew. returns   false when stopped. */
-static bool count_all(struct load *l, const struct place *p, const atomic_bool *stop);
-
 bool load_init(struct load *l, const struct pattern *pattern, const struct place *p, const struct load_network *net,
                enum load_convention convention)
 {
@@ -97,7 +94,7 @@ bool load_init_until(struct load *l, const struct pattern *pattern, const struct
         ph->hist = calloc(2 * (size_t)ph->cap + 2, sizeof *ph->hist); /* load_move adds before it removes */
         ok = ph->log && ph->count && ph->hist;
     }
-    if (!ok || !count_all(l, p, stop)) {
+    if (!ok || !load_count(l, p, stop)) {
         load_fini(l);
         return false;
     }
@@ -145,7 +142,7 @@ static always_inline void slot_messages(struct load *l, int32_t slot, int delta)
     }
 }
 
-static bool count_all(struct load *l, const struct place *p, const atomic_bool *stop)
+bool load_count(struct load *l, const struct place *p, const atomic_bool *stop)
 {
     for (int32_t i = 0; i < l->pattern->phases; i++) {
         struct load_phase *ph = &l->phase[i];
@@ -167,11 +164,6 @@ static bool count_all(struct load *l, const struct place *p, const atomic_bool *
                 if (!l->absent[t->out[i].slot])
                     load_message(l, t->out[i].phase, l->at[r], l->at[t->out[i].slot], 1);
     return !grid_stopped(stop, 0);
-}
-
-void load_count(struct load *l, const struct place *p)
-{
-    (void)count_all(l, p, NULL);
 }
 
 void load_copy(struct load *dst, const struct load *src)

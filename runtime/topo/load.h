@@ -80,8 +80,8 @@ bool load_init_until(struct load *l, const struct pattern *pattern, const struct
                      const struct load_network *net, enum load_convention convention, const atomic_bool *stop);
 void load_fini(struct load *l);
 
-/* Count everything anew. */
-void load_count(struct load *l, const struct place *p);
+/* Count everything anew. returns   false when stopped; stop may be NULL. */
+bool load_count(struct load *l, const struct place *p, const atomic_bool *stop);
 /* dst becomes src; both were made with equal arguments. */
 void load_copy(struct load *dst, const struct load *src);
 

@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/topo/digest.h"
-
 static_assert(_Alignof(max_align_t) >= PLACE_ALIGN, "what malloc returns can be read by vectors");
 
 /* Offsets of the nodes of the subspace spanned by the dimensions in set, relative to its node at the origin. */
@@ -57,14 +55,8 @@ static bool survey(struct place *p, const atomic_bool *stop)
     return true;
 }
 
-bool place_init(struct place *p, const struct grid *g, const struct spare_layout *l)
-{
-    return place_init_slots(p, g, l, 0, NULL);
-}
-
-/* slots 0: one on each place. */
-bool place_init_slots(struct place *p, const struct grid *g, const struct spare_layout *l, int32_t slots,
-                      const atomic_bool *stop)
+bool place_init(struct place *p, const struct grid *g, const struct spare_layout *l, int32_t slots,
+                const atomic_bool *stop)
 {
     memset(p, 0, sizeof *p);
     if (spare_check(l, g))
@@ -351,47 +343,4 @@ enum place_result place_substitute(struct place *p, const struct place_method *m
         return PLACE_CANNOT;
     place_apply(p, plan);
     return PLACE_MOVED;
-}
-
-bool place_valid(const struct place *p)
-{
-    int32_t dead = 0, nfree = 0, homeless = 0;
-    for (int32_t n = 0; n < p->grid.nodes; n++) {
-        int32_t r = p->slot_at[n];
-        if (r == PLACE_DEAD)
-            dead++;
-        else if (r == PLACE_FREE) {
-            nfree++;
-            if (p->free_pos[n] >= p->nfree || p->free_list[p->free_pos[n]] != n)
-                return false;
-        } else if (r < 0 || r >= p->slots || p->node_of[r] != n)
-            return false;
-    }
-    for (int32_t r = 0; r < p->slots; r++)
-        if (p->slot_at[p->node_of[r]] != r) {
-            if (p->slot_at[p->node_of[r]] != PLACE_DEAD && !p->given_up[r])
-                return false;
-            homeless++;
-        }
-    return dead == p->ndead && nfree == p->nfree && homeless == p->homeless &&
-           dead + nfree + p->slots - homeless == p->grid.nodes;
-}
-
-uint64_t place_digest(const struct place *p)
-{
-    uint64_t sum = digest_add(0, p->grid.ndims);
-    for (int d = 0; d < p->grid.ndims; d++) {
-        sum = digest_add(sum, p->grid.size[d]);
-        sum = digest_add(sum, p->grid.torus[d]);
-        sum = digest_add(sum, p->slot_grid.size[d]);
-    }
-    sum = digest_add_list(sum, p->node_of, p->slots);
-    sum = digest_add_list(sum, p->dead_list, p->ndead);
-    sum = digest_add_list(sum, p->free_list, p->nfree);
-    for (int32_t i = 0; i < p->grid.nodes * p->grid.ndims; i++)
-        sum = digest_add(sum, p->last_side[i]);
-    for (int32_t r = 0; r < p->slots; r++)
-        if (p->given_up[r])
-            sum = digest_add(sum, r);
-    return sum;
 }

@@ -18,7 +18,7 @@
  * another or as a pipeline. The built-in slides move each slot once; balance.h may move a slot twice, aside and back.
  *
  *   struct place p; struct place_plan plan; struct place_method m;
- *   place_init(&p, &grid, &layout); place_plan_init(&plan, &p);
+ *   place_init(&p, &grid, &layout, 0, NULL); place_plan_init(&plan, &p);
  *   place_method_parse(&m, "hybrid(all)", grid.ndims);
  *   switch (place_substitute(&p, &m, dead_node, &plan)) {
  *   case PLACE_MOVED:   carry out plan.moves[0 .. plan.count-1]
@@ -32,7 +32,7 @@
  *
  * The order of events counts: a method looks at the map that earlier failures have left, 0D remembers the sides it
  * used. Who keeps the same map on several machines reports the same events in the same order, that of the agreement
- * about the view, and compares place_digest.
+ * about the view.
  *
  * threads   a struct place, a plan and a method belong to one caller at a time. blocks never. Only the init functions
  *           allocate. source Spare-nodes, "Substitution of a Spare Node for a Faulty Node". */
@@ -88,15 +88,12 @@ struct place_plan {
 
 enum place_result { PLACE_MOVED, PLACE_IDLE, PLACE_REPEAT, PLACE_CANNOT };
 
-/* The map at launch: slot r stands where its coordinates are. Dead nodes at launch ("worm-eaten") are reported with
- * place_substitute before anything runs.
+/* The map at launch: slot r stands where its coordinates are. slots: 1 .. places of them, or 0: one on each place. Dead
+ * nodes at launch ("worm-eaten") are reported with place_substitute before anything runs.
  * returns   false when the layout does not fit the grid (see spare_check), a side is longer than 32767, or out of
- *           memory. */
-bool place_init(struct place *p, const struct grid *g, const struct spare_layout *l);
-/* The same with fewer slots than places: 1 .. places of them. For grids of many millions of nodes: also returns false
- * soon after *stop was set. */
-bool place_init_slots(struct place *p, const struct grid *g, const struct spare_layout *l, int32_t slots,
-                      const atomic_bool *stop);
+ *           memory; for grids of many millions of nodes: also soon after *stop was set, if it is not NULL. */
+bool place_init(struct place *p, const struct grid *g, const struct spare_layout *l, int32_t slots,
+                const atomic_bool *stop);
 void place_fini(struct place *p);
 /* grid_distance, from the coordinates at hand. */
 static inline int place_distance(const struct place *p, int32_t a, int32_t b)
@@ -191,14 +188,6 @@ enum place_result place_substitute(struct place *p, const struct place_method *m
 void place_arrange_init(const struct place *p, int32_t *mark);
 bool place_arrange(const struct place *p, const int32_t *slots, int32_t n, const int32_t *to, int32_t *mark,
                    struct place_plan *plan);
-
-/* A number for everything that decides what comes next: grid, map, who is dead in which order, the free nodes, the
- * sides that 0D remembers. Equal events in equal order give equal numbers, on every machine. Methods with a state of
- * their own (balance.h) are not in it. */
-uint64_t place_digest(const struct place *p);
-
-/* Is the map whole: every slot on its own live node, the free list exact, counters right? For tests and assertions. */
-bool place_valid(const struct place *p);
 
 /* The sliding methods as functions, usable in a caller's own one. arg is place_slide_arg(q, order), or for the default
  * order simply (void *)(intptr_t)q. */

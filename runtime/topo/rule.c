@@ -191,7 +191,7 @@ static void leave_out(struct grid_state *s, const int *dead, int ndead)
 bool grid_open(struct grid_state *s, const struct grid_rule *rule, int32_t slots)
 {
     *s = (struct grid_state){.method = rule->method};
-    bool ok = place_init_slots(&s->place, &rule->grid, &rule->layout, slots, NULL) && open_method(s, &rule->plans) &&
+    bool ok = place_init(&s->place, &rule->grid, &rule->layout, slots, NULL) && open_method(s, &rule->plans) &&
               transit_init(&s->transit, &s->place, s->load.pattern ? &s->load : NULL);
     if (!ok) {
         grid_close(s);

@@ -3,8 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/topo/digest.h"
-
 enum { STAYS, RING, CHAIN, LISTED }; /* marks of slots: to stay, to move in a ring, in a chain; and in a line already */
 
 bool transit_init(struct transit *t, struct place *aim, struct load *load)
@@ -15,14 +13,12 @@ bool transit_init(struct transit *t, struct place *aim, struct load *load)
     t->holder = malloc(nodes * sizeof *t->holder);
     t->lost_on = malloc(slots * sizeof *t->lost_on);
     t->next = malloc(slots * sizeof *t->next);
-    t->dropped = malloc(slots * sizeof *t->dropped);
-    t->running = malloc(slots * sizeof *t->running);
     t->lost_slot = malloc(nodes * sizeof *t->lost_slot);
     t->mark = malloc(slots);
-    bool ok = t->stands && t->holder && t->lost_on && t->next && t->dropped && t->running && t->lost_slot && t->mark &&
+    bool ok = t->stands && t->holder && t->lost_on && t->next && t->lost_slot && t->mark &&
               lines_init(&t->lines, aim) && place_plan_init(&t->plan, aim);
-    t->state = ok ? malloc((size_t)t->lines.cap) : NULL;
-    if (!t->state) {
+    t->done = ok ? malloc((size_t)t->lines.cap * sizeof *t->done) : NULL;
+    if (!t->done) {
         transit_fini(t);
         return false;
     }
@@ -43,11 +39,9 @@ void transit_fini(struct transit *t)
     free(t->holder);
     free(t->lost_on);
     free(t->next);
-    free(t->dropped);
-    free(t->running);
     free(t->lost_slot);
     free(t->mark);
-    free(t->state);
+    free(t->done);
     lines_fini(&t->lines);
     place_plan_fini(&t->plan);
     *t = (struct transit){0};
@@ -246,33 +240,14 @@ static void make_lines(struct transit *t)
             add_chain(t, s);
             lines_end(&t->lines);
         }
-}
-
-static void keep_running(struct transit *t)
-{
-    memset(t->state, TRANSIT_PLANNED, (size_t)t->lines.count);
+    memset(t->done, 0, (size_t)t->lines.count * sizeof *t->done);
     t->pending = t->lines.count;
-    t->ndropped = 0;
-    for (int32_t s = 0; s < t->aim->slots; s++) {
-        const struct place_move *was = &t->running[s], *is = t->next[s] < 0 ? NULL : &t->lines.move[t->next[s]];
-        if (was->slot < 0)
-            continue;
-        if (is && is->from == was->from && is->to == was->to)
-            t->state[t->next[s]] = TRANSIT_UNDER_WAY;
-        else
-            t->dropped[t->ndropped++] = *was;
-    }
 }
 
 int32_t transit_change(struct transit *t, const struct place_method *m, const int32_t *dead, int32_t ndead,
                        const int32_t *back, int32_t nback)
 {
     t->bounded = false;
-    for (int32_t s = 0; s < t->aim->slots; s++) {
-        int32_t i = t->next[s];
-        bool runs = i >= 0 && t->state[i] == TRANSIT_UNDER_WAY;
-        t->running[s] = runs ? t->lines.move[i] : (struct place_move){.slot = -1};
-    }
     for (int32_t i = 0; i < ndead; i++)
         node_died(t, dead[i]);
     for (int32_t i = 0; i < nback; i++)
@@ -281,7 +256,6 @@ int32_t transit_change(struct transit *t, const struct place_method *m, const in
         stay(t, s);
     give_aims(t, m);
     make_lines(t);
-    keep_running(t);
     return t->aim->homeless;
 }
 
@@ -294,14 +268,11 @@ bool transit_take(struct transit *t, const struct place_plan *plan)
 {
     if (t->pending)
         return false;
-    for (int32_t s = 0; s < t->aim->slots; s++)
-        t->running[s].slot = -1;
     t->bounded = false;
     place_apply(t->aim, plan);
     if (t->load)
         load_move(t->load, plan);
     make_lines(t);
-    keep_running(t);
     return true;
 }
 
@@ -310,18 +281,10 @@ static bool is_next(const struct transit *t, int32_t slot, int32_t to)
     return slot >= 0 && slot < t->aim->slots && t->next[slot] >= 0 && t->lines.move[t->next[slot]].to == to;
 }
 
-enum transit_result transit_begin(struct transit *t, int32_t slot, int32_t to)
-{
-    if (!is_next(t, slot, to) || t->state[t->next[slot]] != TRANSIT_PLANNED)
-        return TRANSIT_STALE;
-    t->state[t->next[slot]] = TRANSIT_UNDER_WAY;
-    return TRANSIT_OK;
-}
-
 /* Is there a move before it in its line, and not done? Only moves of one line have nodes in common. */
 static bool waits(const struct transit *t, int32_t i)
 {
-    return i > 0 && t->lines.move[i - 1].from == t->lines.move[i].to && t->state[i - 1] != TRANSIT_DONE;
+    return i > 0 && t->lines.move[i - 1].from == t->lines.move[i].to && !t->done[i - 1];
 }
 
 enum transit_result transit_done(struct transit *t, int32_t slot, int32_t to)
@@ -335,56 +298,11 @@ enum transit_result transit_done(struct transit *t, int32_t slot, int32_t to)
         t->holder[from] = -1;
     t->holder[to] = slot;
     t->stands[slot] = to;
-    t->state[i] = TRANSIT_DONE;
+    t->done[i] = true;
     t->pending--;
     t->next[slot] = -1;
     if (to != t->aim->node_of[slot]) /* aside: it goes on, later in the same line */
         for (i++; t->next[slot] < 0; i++)
             t->next[slot] = t->lines.move[i].slot == slot ? i : -1;
     return TRANSIT_OK;
-}
-
-uint64_t transit_digest(const struct transit *t)
-{
-    uint64_t sum = digest_add_list(place_digest(t->aim), t->stands, t->aim->slots);
-    for (int32_t s = 0; s < t->aim->slots; s++)
-        sum = digest_add(sum, t->stands[s] < 0 ? t->lost_on[s] : -1);
-    return sum;
-}
-
-static bool move_is_valid(const struct transit *t, int32_t i)
-{
-    const struct place_move *m = &t->lines.move[i];
-    const struct place *p = t->aim;
-    if (t->state[i] == TRANSIT_DONE)
-        return true;
-    bool first = t->next[m->slot] == i;
-    return p->slot_at[m->to] != PLACE_DEAD && (m->from < 0 || p->slot_at[m->from] != PLACE_DEAD) &&
-           (!first || m->from == t->stands[m->slot]) && (first || t->state[i] == TRANSIT_PLANNED) &&
-           (m->to == p->node_of[m->slot] || first);
-}
-
-bool transit_valid(const struct transit *t)
-{
-    const struct place *p = t->aim;
-    int32_t held = 0, standing = 0, pending = 0;
-    if (!place_valid(p))
-        return false;
-    for (int32_t n = 0; n < p->grid.nodes; n++) {
-        int32_t s = t->holder[n];
-        held += s >= 0;
-        if (s >= 0 && (t->stands[s] != n || p->slot_at[n] == PLACE_DEAD))
-            return false;
-    }
-    for (int32_t s = 0; s < p->slots; s++) {
-        standing += t->stands[s] >= 0;
-        if ((t->stands[s] >= 0 && !has_aim(p, s)) || is_moved(t, s) != (t->next[s] >= 0))
-            return false;
-    }
-    for (int32_t i = 0; i < t->lines.count; i++) {
-        pending += t->state[i] != TRANSIT_DONE;
-        if (!move_is_valid(t, i))
-            return false;
-    }
-    return held == standing && pending == t->pending;
 }

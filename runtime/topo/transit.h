@@ -3,10 +3,9 @@
  * A struct place knows where slots are to be (the aim); a slide takes time, and until a slot's move is done it stands
  * where it stood. This keeps both, and the moves from one to the other:
  *
- *      PLANNED ---- transit_begin ---> UNDER_WAY ---- transit_done ---> DONE
- *         |                               |
- *         +---------- transit_done -------|----------^        (who did not see the begin)
- *         +---- transit_change: planned anew, or given up ----+
+ *      PLANNED ---- transit_done ---> DONE
+ *         |
+ *         +---- transit_change: planned anew, or given up
  *
  *   now   a slot stands on a live node, or on none: then it is made anew at its destination from its copies, and the
  *         move begins at TRANSIT_COPIES. A move is done only when nobody stands on its destination any more, so a node
@@ -22,12 +21,10 @@
  *   3. nodes that came back are free; a slot that had lost its aim on one aims at it again.
  *   4. each slot that now has no aim stands nowhere: the method gives it one, in the order in which the nodes died on
  *      which they were lost. Slots that stayed without a node earlier are among them, but for those that are given up.
- *   5. the moves from now to aim are put into lines (lines.h). A move that was under way and still has the same two
- *      ends is under way; those that are given up are in dropped.
+ *   5. the moves from now to aim are put into lines (lines.h). A move that still has the same two ends goes on.
  *
  * The order of events counts (place.h). Whoever keeps one of these on several machines feeds changes and dones in
- * the order of the agreement about the view; transit_digest tells whether they have the same. Begins need no
- * agreement: nothing that is decided depends on them, and the digest leaves them out.
+ * the order of the agreement about the view. Begins need no agreement: nothing that is decided depends on them.
  *
  * A node that is new, not one that was lost, is one of the grid that was reported dead at launch: it comes back.
  *
@@ -40,8 +37,6 @@
 
 enum { TRANSIT_COPIES = -1 }; /* where a move begins when its slot stands nowhere */
 
-enum transit_state { TRANSIT_PLANNED, TRANSIT_UNDER_WAY, TRANSIT_DONE };
-
 enum transit_result {
     TRANSIT_OK,
     TRANSIT_NOT_YET, /* the move before it in its line has to be done first: its destination is not free */
@@ -50,22 +45,19 @@ enum transit_result {
 
 struct transit {
     struct place *aim;
-    struct load *load;          /* follows aim; may be NULL */
-    int32_t *stands;            /* [slots] node, -1: nowhere */
-    int32_t *holder;            /* [nodes] the slot that stands there, -1: none */
-    int32_t *lost_on;           /* [slots] the node it stood on last, where it stands nowhere */
-    struct lines lines;         /* the moves since the last change */
-    uint8_t *state;             /* [lines.count] transit_state of each */
-    int32_t *next;              /* [slots] its first move in lines that is not done, -1 none */
-    int32_t pending;            /* moves that are not done */
-    bool bounded;               /* the last change's plan might be another one without the method's bound on moves */
-    struct place_move *dropped; /* [ndropped] moves that were under way and that the last change has given up */
-    int32_t ndropped;
+    struct load *load;  /* follows aim; may be NULL */
+    int32_t *stands;    /* [slots] node, -1: nowhere */
+    int32_t *holder;    /* [nodes] the slot that stands there, -1: none */
+    int32_t *lost_on;   /* [slots] the node it stood on last, where it stands nowhere */
+    struct lines lines; /* the moves since the last change */
+    bool *done;         /* [lines.count] */
+    int32_t *next;      /* [slots] its first move in lines that is not done, -1 none */
+    int32_t pending;    /* moves that are not done */
+    bool bounded;       /* the last change's plan might be another one without the method's bound on moves */
     /* scratch */
     struct place_plan plan;
-    struct place_move *running; /* [slots] the moves under way before a change */
-    int32_t *lost_slot;         /* [nodes] -1, but while slots are given aims */
-    uint8_t *mark;              /* [slots] */
+    int32_t *lost_slot; /* [nodes] -1, but while slots are given aims */
+    uint8_t *mark;      /* [slots] */
 };
 
 /* Everybody stands where aim has it; aim has no slot without a node. aim and load stay the caller's, who does not
@@ -83,11 +75,6 @@ bool transit_give_up(struct transit *t, int32_t slot);
 /* Slots that live are to stand elsewhere, by this plan for the map that aim is now. returns   false, and nothing has
  * changed: there are moves that are not done. */
 bool transit_take(struct transit *t, const struct place_plan *plan);
-/* The slot's next move, to this node, has begun, or is done. */
-enum transit_result transit_begin(struct transit *t, int32_t slot, int32_t to);
+/* The slot's next move, to this node, is done. */
 enum transit_result transit_done(struct transit *t, int32_t slot, int32_t to);
-
-uint64_t transit_digest(const struct transit *t);
-/* For tests and assertions: do now, aim and moves agree, and does no move begin or end where it must not? */
-bool transit_valid(const struct transit *t);
 #endif

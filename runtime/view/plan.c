@@ -94,11 +94,6 @@ int plan_place(const struct view *v, int node)
     return v->sliding ? v->sliding->at[node] : -1;
 }
 
-uint64_t plan_digest(const struct view *v)
-{
-    return v->sliding ? transit_digest(&v->sliding->grid.transit) : 0;
-}
-
 void plan_fini(struct view *v)
 {
     sliding_free(v->sliding);

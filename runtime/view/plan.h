@@ -31,9 +31,6 @@ bool view_place(struct view *v, const struct grid_rule *rule);
 const struct place *plan_grid(const struct view *v);
 /* The place that the node has, or had when it died; -1: none. */
 int plan_place(const struct view *v, int node);
-/* For tests and assertions: who stands where and is to go where, on the grid, as one number, which all who are in the
- * same view have. 0: on none. */
-uint64_t plan_digest(const struct view *v);
 /* What view_place made. */
 void plan_fini(struct view *v);
 

@@ -62,9 +62,9 @@ bool job_open_until(struct job *j, const struct setup *s, const atomic_bool *sto
     memset(j, 0, sizeof *j);
     j->setup = s;
     const struct grid slots = spare_slot_grid(&s->layout, &s->grid);
-    bool ok = place_init_slots(&j->place, &s->grid, &s->layout, s->slots, stop) &&
-              place_init_slots(&j->launch, &s->grid, &s->layout, s->slots, stop) &&
-              place_plan_init(&j->plan, &j->place) && pattern_init_until(&j->pattern, s->pattern, &slots, stop) &&
+    bool ok = place_init(&j->place, &s->grid, &s->layout, s->slots, stop) &&
+              place_init(&j->launch, &s->grid, &s->layout, s->slots, stop) && place_plan_init(&j->plan, &j->place) &&
+              pattern_init_until(&j->pattern, s->pattern, &slots, stop) &&
               load_init_until(&j->load, &j->pattern, &j->place, &s->net, s->convention, stop) &&
               load_init_until(&j->launch_load, &j->pattern, &j->place, &s->net, s->convention, stop);
     if (ok && strcmp(s->method, "balance") == 0) {

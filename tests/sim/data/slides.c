@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/view/plan_int.h"
 #include "runtime/wire/leave.h"
+#include "tests/lib/topo/look.h"
 #include "tests/sim/data/model.h"
 
 enum { PLACES_MAX = NODES_MAX + DEAD_MAX };
@@ -127,6 +129,12 @@ static void follow(struct slides *s, const struct view *v)
 }
 
 /* Whom nobody runs, and who has no node, gets none any more. */
+/* Who stands where and is to go where, as one number, which all who are in the same view have. */
+static uint64_t digest_of(const struct view *v)
+{
+    return look_transit_digest(&v->sliding->grid.transit);
+}
+
 static void give_up(struct world *w, struct slides *s, const struct view *v)
 {
     for (int slot = 0; slot < v->nodes; slot++)
@@ -197,7 +205,7 @@ void slides_committed(struct world *w, const struct command *c)
     follow_weighing(s, v, c);
     give_up(w, s, v);
     follow(s, v);
-    if (plan_digest(v) != transit_digest(&s->grid.transit))
+    if (digest_of(v) != look_transit_digest(&s->grid.transit))
         world_fail(w, "epoch %llu: the plan of the view is not the library's", (unsigned long long)v->epoch);
     for (int r = 0; r < v->ranks && !w->failed; r++) {
         const struct view_rank *k = &v->rank[r];
@@ -213,7 +221,7 @@ void slides_committed(struct world *w, const struct command *c)
 void slides_settled(struct world *w, const struct node *n)
 {
     const struct view *v = &w->model->view;
-    if (w->model->slides && n->agent.view.epoch == v->epoch && plan_digest(&n->agent.view) != plan_digest(v))
+    if (w->model->slides && n->agent.view.epoch == v->epoch && digest_of(&n->agent.view) != digest_of(v))
         world_fail(w, "epoch %llu: the plan of node %d is not that of the view", (unsigned long long)v->epoch, n->id);
     for (int m = 0; m < view_ids(v) && w->model->slides && n->agent.view.epoch == v->epoch; m++)
         if (plan_place(&n->agent.view, m) != plan_place(v, m))

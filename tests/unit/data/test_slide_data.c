@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/topo/digest.h"
+#include "tests/lib/topo/look.h"
 #include "runtime/view/plan.h"
 #include "seed.h"
 

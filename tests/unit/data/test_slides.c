@@ -47,7 +47,7 @@ static void open_world(struct grid_world *w, const char *method, int ranks, int 
     open_rule(&w->rule, "4x4", method);
     open_one(&w->v, &w->rule, ranks, room);
     open_one(&w->twin, &w->rule, ranks, room);
-    assert_true(place_init(&w->place, &w->rule.grid, &w->rule.layout));
+    assert_true(place_init(&w->place, &w->rule.grid, &w->rule.layout, 0, NULL));
     assert_true(place_plan_init(&w->plan, &w->place));
     int spare = SLOTS;
     for (int g = 0; g < NODES; g++)
@@ -497,7 +497,7 @@ static void open_auto(struct grid_world *w, int ranks)
     assert_null(rule_method(&w->rule.method, "auto", w->rule.grid.ndims));
     open_one(&w->v, &w->rule, ranks, 1);
     open_one(&w->twin, &w->rule, ranks, 1);
-    assert_true(place_init(&w->place, &w->rule.grid, &w->rule.layout));
+    assert_true(place_init(&w->place, &w->rule.grid, &w->rule.layout, 0, NULL));
     assert_true(place_plan_init(&w->plan, &w->place));
 }
 

@@ -1,4 +1,5 @@
 #include "relay_bed.h"
+#include "tests/unit/route/cables.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -5,6 +5,7 @@
 #include <cmocka.h>
 
 #include "runtime/topo/fabric.h"
+#include "tests/unit/route/cables.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,6 @@
 /* The path policy where nodes hand messages on: schedules of cuts on the bed of relay_bed.h, and aimed single calls. */
 #include "relay_bed.h"
+#include "tests/unit/route/cables.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "tests/lib/sanitized.h"
+#include "tests/unit/route/cables.h"
 
 static struct fabric make(const char *text)
 {

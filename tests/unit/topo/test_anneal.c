@@ -12,6 +12,7 @@
 
 #include "sim/place/bound.h"
 #include "sim/place/anneal.h"
+#include "tests/lib/topo/look.h"
 
 struct study {
     struct setup setup;
@@ -64,8 +65,8 @@ static int32_t count_map(struct study *s, const int32_t *map)
             p->node_of[r] = map[r];
             p->slot_at[map[r]] = r;
         }
-    assert_true(place_valid(p));
-    load_count(&s->job.load, p);
+    assert_true(look_place_valid(p));
+    assert_true(load_count(&s->job.load, p, NULL));
     free(mark);
     place_plan_fini(&plan);
     return load_collisions(&s->job.load);
@@ -133,7 +134,7 @@ static int32_t brute(struct study *s, int32_t k, int32_t *map, bool *taken)
             at[map[r]] = r;
         view.node_of = map;
         view.slot_at = at;
-        load_count(&s->job.load, &view);
+        assert_true(load_count(&s->job.load, &view, NULL));
         return load_collisions(&s->job.load);
     }
     for (int32_t i = 0; i < s->anneal.nlive; i++) {

@@ -9,7 +9,7 @@ static int worst_0d(const char *grid, enum load_convention convention, int failu
     job_open_on(&j, grid, "2D(1,1)", "0D", PATTERN_5P, convention, NULL);
     for (int y = 0; y <= 20; y += y < 4 ? 1 : 16) {
         place_reset(&j.place);
-        load_count(&j.load, &j.place);
+        assert_true(load_count(&j.load, &j.place, NULL));
         for (int i = 0; i < failures; i++)
             assert_int_equal(job_fail_xy(&j, first_x + 2 * i, y), PLACE_MOVED);
         worst = load_collisions(&j.load) > worst ? load_collisions(&j.load) : worst;
@@ -49,7 +49,7 @@ static void test_load_qd_slides_of_two_sides_never_collide(void **state)
         job_open(&j, cases[i][0], cases[i][1], cases[i][2]);
         for (int round = 0; round < 300; round++) {
             place_reset(&j.place);
-            load_count(&j.load, &j.place);
+            assert_true(load_count(&j.load, &j.place, NULL));
             for (int f = 0; f < 2; f++) {
                 int32_t slot;
                 do
@@ -302,7 +302,7 @@ static void put_within_study(const char *grid, const char *layout, uint64_t seed
     }
     assert_in_range(fits, 1, times - 1);
     int32_t collisions = load_collisions(&j.load);
-    load_count(&j.load, &j.place);
+    assert_true(load_count(&j.load, &j.place, NULL));
     assert_int_equal(load_collisions(&j.load), collisions);
     job_close(&j);
 }
@@ -334,7 +334,7 @@ static void test_load_try_of_any_length_is_taken_back(void **state)
         load_move(&j.load, &j.plan);
         assert_as_before(&after, &j.load);
         place_apply(&j.place, &j.plan);
-        load_count(&j.load, &j.place);
+        assert_true(load_count(&j.load, &j.place, NULL));
     }
     job_close(&j);
 }

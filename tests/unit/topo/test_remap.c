@@ -1,6 +1,7 @@
 #include "tests/unit/topo/testlib.h"
 
 #include "runtime/topo/remap.h"
+#include "tests/lib/topo/look.h"
 
 struct study {
     const char *grid, *layout;
@@ -47,7 +48,7 @@ static void assert_counted_right(struct job *j)
 {
     int32_t collisions = load_collisions(&j->load);
     int64_t hops = j->load.hops;
-    load_count(&j->load, &j->place);
+    assert_true(load_count(&j->load, &j->place, NULL));
     assert_int_equal(load_collisions(&j->load), collisions);
     assert_true(j->load.hops == hops);
 }
@@ -60,13 +61,13 @@ static void run_study(const struct study *s, uint64_t seed)
     struct place before;
     rng_seed(&rng, seed);
     open_study(&j, &r, s);
-    assert_true(place_init(&before, &j.grid, &j.layout));
+    assert_true(place_init(&before, &j.grid, &j.layout, 0, NULL));
     for (int32_t left = spare_count(&j.layout, &j.grid); left > 0; left--) {
         int32_t node = (int32_t)rng_below(&rng, (uint64_t)j.grid.nodes);
         place_copy(&before, &j.place);
         enum place_result got = job_fail(&j, node);
         assert_true(got != PLACE_CANNOT);
-        assert_true(place_valid(&j.place));
+        assert_true(look_place_valid(&j.place));
         assert_int_equal(j.place.homeless, 0);
         if (got != PLACE_MOVED)
             continue;
@@ -109,7 +110,7 @@ static double mean_at_the_end(int32_t moves)
         struct rng rng;
         rng_seed(&rng, seed);
         place_reset(&j.place);
-        load_count(&j.load, &j.place);
+        assert_true(load_count(&j.load, &j.place, NULL));
         for (int32_t left = spare_count(&j.layout, &j.grid); left > 0;) {
             int32_t node = j.place.home[rng_below(&rng, (uint64_t)j.place.slots)];
             if (j.place.slot_at[node] == PLACE_DEAD)
@@ -145,7 +146,7 @@ static void test_remap_no_free_node_cannot(void **state)
     assert_int_equal(job_fail(&j, 2), PLACE_IDLE);
     assert_int_equal(job_fail(&j, 0), PLACE_MOVED);
     assert_int_equal(job_fail(&j, 1), PLACE_CANNOT);
-    assert_true(place_valid(&j.place));
+    assert_true(look_place_valid(&j.place));
     remap_fini(&r);
     job_close(&j);
 }
@@ -162,7 +163,7 @@ static void test_remap_same_failures_same_plans(void **state)
     for (size_t i = 0; i < sizeof nodes / sizeof *nodes; i++) {
         job_fail(&a, nodes[i]);
         place_reset(&b.place); /* what came before leaves no trace in the method */
-        load_count(&b.load, &b.place);
+        assert_true(load_count(&b.load, &b.place, NULL));
         for (size_t k = 0; k <= i; k++)
             job_fail(&b, nodes[k]);
         assert_int_equal(a.plan.count, b.plan.count);

@@ -10,6 +10,7 @@
 
 #include "runtime/base/rng.h"
 #include "runtime/topo/rule.h"
+#include "tests/lib/topo/look.h"
 
 enum { NODES = 16, SEED = 11 };
 
@@ -58,7 +59,7 @@ static void test_rule_slots_of_dead_nodes_have_gone_before_the_start(void **stat
     assert_int_equal(node_at[5], -1);
     assert_int_equal(node_at[9], 4); /* along y: 5 -> 9 -> 13 */
     assert_int_equal(node_at[13], 7);
-    assert_true(transit_valid(&s.transit));
+    assert_true(look_transit_valid(&s.transit));
     assert_int_equal(s.transit.pending, 0);
     assert_int_equal(s.transit.stands[4], 9);
     grid_close(&s);
@@ -92,8 +93,8 @@ static void test_rule_random_nodes_are_missing(void **state)
         c.moves = (int)rng_below(&rng, 4);
         open_state(&s, &c, 9);
         open_state(&twin, &c, 9);
-        assert_true(transit_valid(&s.transit));
-        assert_true(transit_digest(&s.transit) == transit_digest(&twin.transit));
+        assert_true(look_transit_valid(&s.transit));
+        assert_true(look_transit_digest(&s.transit) == look_transit_digest(&twin.transit));
         if (round % 8 != 1) /* slides alone may have no way */
             assert_int_equal(s.place.homeless, 0);
         int numbers = grid_numbers(&s, node_at);
@@ -167,7 +168,7 @@ static void test_rule_random_user_plans_keep_the_map_whole(void **state)
         assert_true(place_plan_init(&plan, &s.place));
         if (place_substitute(&s.place, &s.method, failed, &plan) == PLACE_MOVED)
             taken += plan.order == PLACE_OWN;
-        assert_true(place_valid(&s.place));
+        assert_true(look_place_valid(&s.place));
         assert_int_equal(s.place.homeless, 0);
         place_plan_fini(&plan);
         grid_close(&s);

@@ -136,7 +136,7 @@ static void test_spare_bad_text_and_misfits_say_why(void **state)
     assert_null(spare_parse(&l, "3D(1,1)"));
     assert_non_null(spare_check(&l, &g));
     struct place p;
-    assert_false(place_init(&p, &g, &l));
+    assert_false(place_init(&p, &g, &l, 0, NULL));
 }
 
 int main(void)

@@ -2,6 +2,7 @@
 #include "tests/unit/topo/testlib.h"
 
 #include "runtime/topo/rule.h"
+#include "tests/lib/topo/look.h"
 
 enum { MIB = 1 << 20, NODE = 5 }; /* 4x4 with 2D(2,1), slots 0 1 2 | 4 5 6 | 8 9 10; node 5 in the middle dies */
 
@@ -17,7 +18,7 @@ static void open_state(struct grid_state *s, const char *grid, const char *metho
     assert_null(rule_method(&rule.method, method, rule.grid.ndims));
     rule.method.moves = moves;
     struct place whole;
-    assert_true(place_init(&whole, &rule.grid, &rule.layout));
+    assert_true(place_init(&whole, &rule.grid, &rule.layout, 0, NULL));
     assert_true(grid_open(s, &rule, whole.slots));
     place_fini(&whole);
 }
@@ -37,7 +38,7 @@ static const struct auto_decision *die(struct grid_state *s, int32_t node)
     assert_int_equal(transit_change(t, &s->method, &node, 1, NULL, 0), 0);
     for (int32_t i = 0; i < t->lines.count; i++)
         (void)transit_done(t, t->lines.move[i].slot, t->lines.move[i].to);
-    assert_true(transit_valid(t) && t->pending == 0);
+    assert_true(look_transit_valid(t) && t->pending == 0);
     return &s->chooser.decision[0];
 }
 
@@ -301,12 +302,12 @@ static void test_auto_twins_choose_alike(void **state)
                           transit_take(&s[i].transit, &s[i].transit.plan);
                 if (!asked && s[i].place.slot_at[node] != PLACE_DEAD)
                     (void)transit_change(&s[i].transit, &s[i].method, &node, 1, NULL, 0);
-                assert_true(transit_valid(&s[i].transit));
+                assert_true(look_transit_valid(&s[i].transit));
                 for (int32_t k = 0; k < s[i].transit.lines.count; k++)
                     (void)transit_done(&s[i].transit, s[i].transit.lines.move[k].slot, s[i].transit.lines.move[k].to);
             }
             assert_true(!asked || took[0] == took[1]);
-            assert_true(transit_digest(&s[0].transit) == transit_digest(&s[1].transit));
+            assert_true(look_transit_digest(&s[0].transit) == look_transit_digest(&s[1].transit));
         }
         grid_close(&s[0]);
         grid_close(&s[1]);
@@ -340,11 +341,11 @@ static void test_auto_rebalance_moves_the_line_when_it_pays(void **state)
     assert_true(d->candidate[d->chosen].price.cost_ns < named(d, "stay")->price.cost_ns);
     assert_true(transit_take(&s.transit, plan));
     assert_false(transit_take(&s.transit, plan)); /* on their way */
-    assert_true(transit_valid(&s.transit) && s.transit.pending > 0);
+    assert_true(look_transit_valid(&s.transit) && s.transit.pending > 0);
     for (int32_t i = 0; i < s.transit.lines.count; i++)
         assert_int_equal(transit_done(&s.transit, s.transit.lines.move[i].slot, s.transit.lines.move[i].to),
                          TRANSIT_OK);
-    assert_true(transit_valid(&s.transit));
+    assert_true(look_transit_valid(&s.transit));
     auto_forget(&s.chooser);
     assert_false(auto_rebalance(&s.chooser, &s.place, 0, plan));
     grid_close(&s);

@@ -31,7 +31,7 @@ static inline void job_open_on(struct job *j, const char *grid, const char *layo
 {
     assert_null(grid_parse(&j->grid, grid));
     assert_null(spare_parse(&j->layout, layout));
-    assert_true(place_init(&j->place, &j->grid, &j->layout));
+    assert_true(place_init(&j->place, &j->grid, &j->layout, 0, NULL));
     assert_true(place_plan_init(&j->plan, &j->place));
     assert_null(place_method_parse(&j->method, method, j->grid.ndims));
     assert_true(pattern_init(&j->pattern, pattern, &j->place.slot_grid));
