@@ -271,15 +271,3 @@ void process_pass(struct process *p, int signal_number)
     else if (kill(-p->pid, signal_number) < 0)
         kill(p->pid, signal_number);
 }
-
-void process_free(struct process *p)
-{
-    stdin_close(p);
-    process_close_pmi(p);
-    uv_close((uv_handle_t *)&p->drain, process_handle_closed);
-    uv_close((uv_handle_t *)&p->silence, process_handle_closed);
-    process_close(p->pidfd);
-    p->pidfd = -1;
-    if (p->lifeline >= 0)
-        close(p->lifeline);
-}

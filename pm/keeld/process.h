@@ -81,6 +81,4 @@ void process_close_pmi(struct process *p);
 void process_kill(struct process *p, int signal);
 /* The same, once: for signals that count. */
 void process_pass(struct process *p, int signal);
-/* Only when drained. */
-void process_free(struct process *p);
 #endif

@@ -49,6 +49,4 @@ void replica_output_settle(struct replica_output *o);
 /* All sets that are whole have come to their end: who of them has written less than another? Told as a difference at
  * the byte that it lacks. */
 void replica_output_finish(struct replica_output *o);
-/* Bytes that are kept now. */
-size_t replica_output_kept(const struct replica_output *o);
 #endif

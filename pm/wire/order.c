@@ -147,13 +147,6 @@ bool order_read(int fd, struct order *o)
     return order_read_far(fd, o);
 }
 
-void order_free(struct order *o)
-{
-    free(o->memory[0]);
-    free(o->memory[1]);
-    o->memory[0] = o->memory[1] = NULL;
-}
-
 bool start_is_agents(pid_t pid)
 {
     struct stat its, ours;

@@ -32,18 +32,16 @@ struct order {
     const char *ticket; /* a line */
     const char *keeld;
     char *const *env;
-    void *memory[2]; /* of one that was read */
+    void *memory[2]; /* of one that was read: malloc's, the reader's until it becomes another program */
 };
 
 /* A file in memory with all of it, or -1 and errno. */
 int order_write(const struct order *o);
 /* What the agent's host needs of it. */
 int order_write_far(const struct order *o);
-/* From where the file stands, which may be a stream: not one byte more. Strings lie in memory, which order_free
- * frees. */
+/* From where the file stands, which may be a stream: not one byte more. Strings lie in o->memory. */
 bool order_read(int fd, struct order *o);
 bool order_read_far(int fd, struct order *o);
-void order_free(struct order *o);
 
 /* A marker in the environment of what belongs to the start of a node: mpiexec, the launcher, the stub. Neither an
  * agent's ranks nor what these leave behind have it. */

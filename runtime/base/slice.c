@@ -31,9 +31,3 @@ void slice_set(uint64_t ns)
     a.runtime = ns;
     (void)syscall(SYS_sched_setattr, 0, &a, 0);
 }
-
-uint64_t slice_get(void)
-{
-    struct attributes a = {.size = sizeof a};
-    return get(&a) ? a.runtime : 0;
-}

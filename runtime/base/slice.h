@@ -8,6 +8,4 @@
  * processor in all; and who gives the processor away gives away no more than a turn. Under other policies than the
  * usual two, and on older kernels, nothing changes. */
 void slice_set(uint64_t ns);
-/* What this thread asks for; 0: the kernel does not say. */
-uint64_t slice_get(void);
 #endif

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "pm/run/replica_output.h"
+#include "pm/run/replica_output_int.h"
 #include "runtime/base/rng.h"
 
 enum { RANKS = 2, TEXT = 3000 };
@@ -83,10 +83,10 @@ static void test_replica_output_of_the_leading_set_is_shown_at_once(void **state
     assert_string_equal(shown[0][0], "one\n");
     says(0, 1, "one\ntwo\n");
     assert_string_equal(shown[0][0], "one\n");
-    assert_int_equal(replica_output_kept(o), 4);
+    assert_int_equal(o->kept, 4);
     says(0, 0, "two\n");
     assert_string_equal(shown[0][0], "one\ntwo\n");
-    assert_int_equal(replica_output_kept(o), 0);
+    assert_int_equal(o->kept, 0);
     assert_int_equal(differences, 0);
     finish();
 }
@@ -157,7 +157,7 @@ static void test_replica_output_too_far_ahead_is_not_kept_and_its_loss_is_told(v
     says(0, 0, "ab");
     says(0, 1, "abcdefgh");
     says(0, 1, "ijk"); /* too much: nothing is kept */
-    assert_int_equal(replica_output_kept(o), 0);
+    assert_int_equal(o->kept, 0);
     says(0, 0, "cd"); /* shown all the same */
     assert_string_equal(shown[0][0], "abcd");
     replica_output_retire(o, 0);
@@ -281,7 +281,7 @@ static void test_replica_output_at_random_is_shown_once_and_whole(void **state)
         for (int i = 0; i < RANKS * 2; i++)
             assert_int_equal(shown_len[i / 2][i % 2], TEXT);
         assert_int_equal(differences, 0);
-        assert_int_equal(replica_output_kept(o), 0);
+        assert_int_equal(o->kept, 0);
         finish();
     }
 }
@@ -310,7 +310,7 @@ static void test_replica_output_of_a_rank_goes_on_where_the_rank_lives(void **st
     assert_string_equal(shown[1][0], "other, of set 0 still here");
     replica_output_finish(o);
     assert_int_equal(differences, 0);
-    assert_int_equal(replica_output_kept(o), 0);
+    assert_int_equal(o->kept, 0);
     finish();
 }
 
@@ -348,7 +348,7 @@ static void test_replica_output_of_partners_at_random_is_shown_once_and_whole(vo
         for (int r = 0; r < RANKS; r++)
             assert_int_equal(shown_len[r][0], TEXT);
         assert_int_equal(differences, 0);
-        assert_int_equal(replica_output_kept(o), 0);
+        assert_int_equal(o->kept, 0);
         finish();
     }
 }
