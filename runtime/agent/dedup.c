@@ -186,12 +186,3 @@ void dedup_pool_forget(struct dedup *d, uint32_t pool)
         (void)rehash(d, is_of_pool, task_id(pool, 0), 0); /* without memory they stay a while longer */
     }
 }
-
-size_t dedup_bytes(const struct dedup *d)
-{
-    size_t bytes = d->task_capacity * sizeof *d->task;
-    for (int r = 0; r < d->ranks; r++)
-        if (d->origin[r])
-            bytes += dedup_origin_bytes(d->origin[r]);
-    return bytes;
-}

@@ -84,6 +84,4 @@ static inline size_t dedup_origin_bytes(const struct dedup_origin *o)
 }
 static_assert(sizeof(struct dedup_origin) + LANES_MAX * sizeof(struct dedup_lane) <= WIRE_BODY_MAX,
               "an origin's record fits one message");
-/* Bytes in use. */
-size_t dedup_bytes(const struct dedup *d);
 #endif

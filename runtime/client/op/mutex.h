@@ -9,9 +9,6 @@
 keel_status mutexes_create(struct client *c, keel_status able, int per_rank, keel_mutexes **out);
 /* *gone: they are not there any more. */
 keel_status mutexes_free(struct client *c, keel_mutexes *m, bool *gone);
-/* The same without the others, in a segment that is there and has room for them. NULL: out of memory. */
-keel_mutexes *mutexes_attach(struct client *c, keel_segment *segment, int per_rank);
-void mutexes_detach(keel_mutexes *m);
 /* waits false: KEEL_IN_PROGRESS if somebody else has it. *dead_owner (or NULL): -1, or the rank that died while it
  * held it. */
 keel_status mutex_lock(keel_mutexes *m, int home, int number, bool waits, int *dead_owner);

@@ -29,6 +29,11 @@ struct keel_mutexes {
     struct busy *busy;
 };
 
+/* mutex_pool.c: m, which is the caller's room, stands for those in a segment that is there and has room for them; the
+ * second gives the room back. */
+void mutexes_attach(keel_mutexes *m, struct client *c, keel_segment *segment, int per_rank);
+void mutexes_detach(keel_mutexes *m);
+
 /* mutex_word.c: offsets in the segment, in bytes */
 size_t mutex_place(const keel_mutexes *m, int number);
 size_t mutex_place_of_dead(const keel_mutexes *m, int number);

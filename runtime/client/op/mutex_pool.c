@@ -65,19 +65,11 @@ static size_t bytes_for(const struct client *c, int per_rank)
     return per_rank < 0 ? 0 : (size_t)per_rank * 8 * (2 + (size_t)c->size);
 }
 
-static void attach(keel_mutexes *m, struct client *c, keel_segment *segment, int per_rank)
+void mutexes_attach(keel_mutexes *m, struct client *c, keel_segment *segment, int per_rank)
 {
     *m = (keel_mutexes){.client = c, .segment = segment, .per_rank = per_rank};
     pthread_mutex_init(&m->lock, NULL);
     pthread_cond_init(&m->left, NULL);
-}
-
-keel_mutexes *mutexes_attach(struct client *c, keel_segment *segment, int per_rank)
-{
-    keel_mutexes *m = malloc(sizeof *m);
-    if (m)
-        attach(m, c, segment, per_rank);
-    return m;
 }
 
 void mutexes_detach(keel_mutexes *m)
@@ -101,7 +93,7 @@ keel_status mutexes_create(struct client *c, keel_status able, int per_rank, kee
         free(m);
         return status;
     }
-    attach(m, c, segment, per_rank);
+    mutexes_attach(m, c, segment, per_rank);
     *out = m;
     return KEEL_OK;
 }

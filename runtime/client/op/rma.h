@@ -38,8 +38,6 @@ keel_status rma_acc(struct client *c, keel_segment *s, int rank, size_t offset, 
 keel_status rma_use_at_once(struct client *c, keel_handle *handle);
 keel_status rma_acc_nb(struct client *c, keel_segment *s, int rank, size_t offset, keel_type type, const void *scale,
                        const void *src, size_t n, keel_handle *handle);
-keel_status rma_acc_double(struct client *c, keel_segment *s, int rank, size_t offset, double scale, const double *src,
-                           size_t n);
 keel_status rma_rmw(struct client *c, keel_segment *s, int rank, size_t offset, keel_type type, keel_rmw_op op,
                     const void *operand, const void *expected, void *old);
 keel_status rma_fetch_add(struct client *c, keel_segment *s, int rank, size_t offset, int64_t add, int64_t *old);

@@ -59,12 +59,6 @@ keel_status rma_acc(struct client *c, keel_segment *s, int rank, size_t offset, 
     return status;
 }
 
-keel_status rma_acc_double(struct client *c, keel_segment *s, int rank, size_t offset, double scale, const double *src,
-                           size_t n)
-{
-    return rma_acc(c, s, rank, offset, KEEL_DOUBLE, &scale, src, n);
-}
-
 /* By the processor's atomics: unreplicated, on this node, and its agent adds so, too. */
 static bool acc_near(struct client *c, keel_segment *s, int rank)
 {

@@ -22,7 +22,7 @@ static bool step_of_task(struct program *p, const struct planned *s, int64_t tas
     keel_status status;
     do {
         program_begin(p, "an accumulate of a task");
-        status = rma_acc_double(&p->r->client, p->seg[s->pool.segment], rank, at, 1.0, &value, 1);
+        status = rma_acc(&p->r->client, p->seg[s->pool.segment], rank, at, KEEL_DOUBLE, &(double){1}, &value, 1);
         program_ended(p, status, true);
     } while (status == KEEL_ERR_NOMEM && p->w->setup.fail_at && !p->over);
     *again = status == KEEL_ERR_TIMEOUT && p->w->setup.timeout_ns < SEC;

@@ -14,6 +14,7 @@
 #include "runtime/agent/segments.h"
 #include "runtime/client/group/collective.h"
 #include "runtime/client/op/mutex.h"
+#include "runtime/client/op/mutex_int.h"
 #include "runtime/client/op/rma.h"
 #include "runtime/client/segment/segment.h"
 #include "runtime/wire/complete.h"

@@ -11,6 +11,7 @@
 
 #include "runtime/client/op/near.h"
 #include "aimed.h"
+#include "dedup_bytes.h"
 #include "memory.h"
 #include "runtime/agent/segments.h"
 #include "runtime/wire/task_id.h"
@@ -19,6 +20,12 @@
 #include "runtime/client/op/shaped.h"
 #include "runtime/client/op/task.h"
 #include "runtime/client/segment/segment.h"
+
+static keel_status add_one(struct keel_segment *s, int rank)
+{
+    const double scale = 1, one = 1;
+    return rma_acc(&c, s, rank, 0, KEEL_DOUBLE, &scale, &one, 1);
+}
 
 /* the same with a client. */
 static void test_aimed_task_goes_on_after_a_lost_part(void **state)
@@ -38,10 +45,9 @@ static void test_aimed_task_goes_on_after_a_lost_part(void **state)
     c.task_run.open = true;
     c.task_run.id = task_id(77, 0);
     c.task_run.round = 1;
-    double one = 1;
-    assert_int_equal(rma_acc_double(&c, lost, 1, 0, 1, &one, 1), KEEL_OK); /* ignored */
+    assert_int_equal(add_one(lost, 1), KEEL_OK); /* ignored */
     uint64_t from = w.now;
-    assert_int_equal(rma_acc_double(&c, later, 1, 0, 1, &one, 1), KEEL_OK);
+    assert_int_equal(add_one(later, 1), KEEL_OK);
     assert_true(w.now - from < 1000000000);
 }
 
@@ -101,22 +107,22 @@ static void test_aimed_task_goes_on_after_an_operation_without_memory(void **sta
     int failures = 0;
     client_open();
     c.timeout_ns = 3000000000ull;
-    double one = 1, done = 0;
+    double done = 0;
     c.task_run.open = true;
     c.task_run.id = task_id(77, 0);
     c.task_run.round = 1;
-    assert_int_equal(rma_acc_double(&c, shadow, 0, 0, 1, &one, 1), KEEL_OK); /* what is made once is made */
+    assert_int_equal(add_one(shadow, 0), KEEL_OK); /* what is made once is made */
     done++;
     for (long n = 1; n < 12; n++) {
         memory_fail_at(n);
-        keel_status status = rma_acc_double(&c, shadow, 0, 0, 1, &one, 1);
+        keel_status status = add_one(shadow, 0);
         memory_failed();
         if (w.node[0].fatal || w.node[1].fatal)
             break; /* an agent could not tell the other: it ends, which is another test */
         assert_true(status == KEEL_OK || status == KEEL_ERR_NOMEM);
         failures += status != KEEL_OK;
         done += status == KEEL_OK;
-        assert_int_equal(rma_acc_double(&c, shadow, 0, 0, 1, &one, 1), KEEL_OK);
+        assert_int_equal(add_one(shadow, 0), KEEL_OK);
         done++;
         double sum;
         memcpy(&sum, bytes_at(0, SEG_SHADOW, 0), sizeof sum);
@@ -204,15 +210,15 @@ static void test_aimed_task_whose_accumulate_is_given_up_is_run_again(void **sta
     (void)state;
     keel_taskpool *pool = pool_open();
     int64_t task = -1, again = -1;
-    double one = 1, sum;
+    double sum;
     assert_int_equal(task_next(&c, pool, &task), KEEL_OK);
     assert_int_equal(task, 0);
-    assert_int_equal(rma_acc_double(&c, triple, 0, 0, 1, &one, 1), KEEL_OK);
+    assert_int_equal(add_one(triple, 0), KEEL_OK);
     w.node[0].still = true;
     c.timeout_ns = 10000000;
-    assert_int_equal(rma_acc_double(&c, triple, 0, 0, 1, &one, 1), KEEL_ERR_TIMEOUT);
+    assert_int_equal(add_one(triple, 0), KEEL_ERR_TIMEOUT);
     c.timeout_ns = 30000000000ull;
-    assert_int_equal(rma_acc_double(&c, triple, 0, 0, 1, &one, 1), KEEL_ERR_STATE);
+    assert_int_equal(add_one(triple, 0), KEEL_ERR_STATE);
     assert_int_equal(task_commit(&c, pool, task), KEEL_ERR_STATE);
     w.node[0].still = false;
     change(&(struct view_event){.type = VIEW_RANK_DOUBT, .a = 3}, 1);
@@ -220,7 +226,7 @@ static void test_aimed_task_whose_accumulate_is_given_up_is_run_again(void **sta
     assert_int_equal(task_next(&c, pool, &again), KEEL_OK);
     assert_int_equal(again, task);
     for (int step = 0; step < 3; step++)
-        assert_int_equal(rma_acc_double(&c, triple, 0, 0, 1, &one, 1), KEEL_OK);
+        assert_int_equal(add_one(triple, 0), KEEL_OK);
     assert_int_equal(task_next(&c, pool, &again), KEEL_ERR_STATE); /* it is well, and open */
     assert_int_equal(task_commit(&c, pool, task), KEEL_OK);
     turns(20);
@@ -300,7 +306,7 @@ static void test_aimed_task_begins_nothing_behind_what_failed(void **state)
     assert_int_equal(rma_acc_nb(&c, triple, 0, 0, KEEL_DOUBLE, NULL, &one, 1, &h[1]), KEEL_ERR_STATE);
     assert_int_equal(under_way(), 0);
     assert_int_equal(rma_wait(&c, &h[0]), KEEL_ERR_TIMEOUT);
-    assert_int_equal(rma_acc_double(&c, triple, 0, 0, 1, &one, 1), KEEL_ERR_STATE);
+    assert_int_equal(add_one(triple, 0), KEEL_ERR_STATE);
     assert_int_equal(task_commit(&c, pool, task), KEEL_ERR_STATE);
     c.timeout_ns = 30000000000ull;
     w.node[0].still = false;

@@ -5,11 +5,22 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "aimed.h"
 #include "runtime/client/op/mutex.h"
+#include "runtime/client/op/mutex_int.h"
 #include "runtime/client/segment/segment.h"
+
+/* Without the other ranks, in a segment that is there. */
+static keel_mutexes *attached(void)
+{
+    keel_mutexes *m = malloc(sizeof *m);
+    assert_non_null(m);
+    mutexes_attach(m, &c, shadow, 1);
+    return m;
+}
 
 /* A process of rank 1 has the mutex: so say all copies. */
 static void rank_1_owns(uint64_t incarnation)
@@ -31,8 +42,7 @@ static void test_aimed_mutex_of_a_process_that_is_not_in_the_view_yet(void **sta
     (void)state;
     int dead;
     client_open();
-    keel_mutexes *m = mutexes_attach(&c, shadow, 1);
-    assert_non_null(m);
+    keel_mutexes *m = attached();
     const struct {
         int node;
         uint64_t seen, owner;
@@ -102,8 +112,7 @@ static void test_aimed_mutex_is_taken_when_all_copies_say_so(void **state)
     (void)state;
     int dead;
     client_open();
-    keel_mutexes *m = mutexes_attach(&c, shadow, 1);
-    assert_non_null(m);
+    keel_mutexes *m = attached();
     rank_1_owns(0);
     c.env.sleep = sleep_until_it_happens;
     happens = rank_1_hands_over_in_one_copy;
@@ -134,8 +143,7 @@ static void test_aimed_mutex_of_a_dead_one_is_told_after_a_call_that_failed(void
     for (int waits = 0; waits < 2; waits++) {
         int dead = -1;
         client_open();
-        keel_mutexes *m = mutexes_attach(&c, shadow, 1);
-        assert_non_null(m);
+        keel_mutexes *m = attached();
         rank_1_owns(0);
         c.env.sleep = sleep_until_it_happens;
         happens = rank_1_died_and_its_successor_chose_us;
@@ -173,8 +181,7 @@ static void test_aimed_mutex_is_not_held_after_a_call_that_failed(void **state)
     (void)state;
     int dead;
     client_open();
-    keel_mutexes *m = mutexes_attach(&c, shadow, 1);
-    assert_non_null(m);
+    keel_mutexes *m = attached();
     rank_1_owns(0);
     see_rank_1(-1, 0);
     c.env.sleep = sleep_until_only_the_word_is_there;

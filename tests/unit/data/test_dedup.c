@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "dedup_bytes.h"
 #include "memory.h"
 #include "runtime/agent/dedup.h"
 #include "runtime/wire/task_id.h"

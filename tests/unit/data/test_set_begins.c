@@ -7,6 +7,7 @@
 
 #include <signal.h>
 
+#include "retired.h"
 #include "runtime/view/view.h"
 #include "runtime/wire/control.h"
 
@@ -86,13 +87,13 @@ static void test_set_begins_where_it_was_and_joins(void **state)
     join(1);
     assert_true(view_set_is_whole(&v, 1));
     assert_false(view_set_is_coming(&v, 1));
-    assert_int_equal(view_sets_retired(&v), 0);
+    assert_int_equal(sets_retired(&v), 0);
     lose(0); /* and it carries the job */
     assert_false(v.stopped);
-    assert_int_equal(view_sets_retired(&v), 1);
+    assert_int_equal(sets_retired(&v), 1);
     begin(0);
     join(0);
-    assert_int_equal(view_sets_retired(&v), 0);
+    assert_int_equal(sets_retired(&v), 0);
 }
 
 static void test_set_begins_on_a_spare_where_a_node_died(void **state)

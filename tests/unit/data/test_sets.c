@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "retired.h"
 #include "runtime/view/view.h"
 #include "runtime/wire/control.h"
 #include "seed.h"
@@ -58,9 +59,9 @@ static void test_sets_one_that_loses_a_rank_is_retired_and_the_job_goes_on(void 
 {
     (void)state;
     open_sets(2, NULL);
-    assert_int_equal(view_sets_retired(&v), 0);
+    assert_int_equal(sets_retired(&v), 0);
     die(4);
-    assert_int_equal(view_sets_retired(&v), 2);
+    assert_int_equal(sets_retired(&v), 2);
     assert_true(view_set_is_whole(&v, 0));
     assert_false(v.stopped);
     assert_int_equal(v.loss[1].native, 4);
@@ -70,7 +71,7 @@ static void test_sets_one_that_loses_a_rank_is_retired_and_the_job_goes_on(void 
     end(3, 1);
     die(5);
     assert_int_equal(v.loss[1].native, 4);
-    assert_int_equal(view_sets_retired(&v), 2);
+    assert_int_equal(sets_retired(&v), 2);
     assert_false(v.stopped);
     for (int r = 0; r < RANKS; r++) {
         assert_false(v.stopped);
@@ -86,7 +87,7 @@ static void test_sets_by_a_map_are_those_of_the_map(void **state)
     static const int native[] = {0, 4, 2, 3, 1, 5}; /* rank 1 of set 0 is native rank 4 */
     open_sets(2, native);
     die(4);
-    assert_int_equal(view_sets_retired(&v), 1);
+    assert_int_equal(sets_retired(&v), 1);
     assert_true(view_set_is_whole(&v, 1));
 }
 
@@ -108,10 +109,10 @@ static void test_sets_rank_that_has_ended_is_no_loss(void **state)
     open_sets(2, NULL);
     end(3, 0);
     one(VIEW_NODE_DEAD, 3, 0);
-    assert_int_equal(view_sets_retired(&v), 0);
+    assert_int_equal(sets_retired(&v), 0);
     one(VIEW_RANK_LEFT, 4, 0); /* called keel_finalize */
     die(4);
-    assert_int_equal(view_sets_retired(&v), 0);
+    assert_int_equal(sets_retired(&v), 0);
 }
 
 static void test_sets_node_that_hits_two_of_three_leaves_the_third(void **state)
@@ -120,7 +121,7 @@ static void test_sets_node_that_hits_two_of_three_leaves_the_third(void **state)
     open_sets(3, NULL);
     const struct view_event both[] = {{.type = VIEW_NODE_DEAD, .a = 0}, {.type = VIEW_NODE_DEAD, .a = 8}};
     apply(both, 2);
-    assert_int_equal(view_sets_retired(&v), 5);
+    assert_int_equal(sets_retired(&v), 5);
     assert_false(v.stopped);
     assert_int_equal(v.loss[0].signal, 0);
     assert_int_equal(v.loss[0].code, 0);
@@ -135,7 +136,7 @@ static void test_sets_last_one_that_breaks_gives_the_job_its_code(void **state)
     (void)state;
     open_sets(2, NULL);
     end(1, 3);
-    assert_int_equal(view_sets_retired(&v), 1);
+    assert_int_equal(sets_retired(&v), 1);
     assert_false(v.stopped);
     end(4, 3); /* the program's own decision comes in all sets */
     assert_true(v.stopped);
@@ -154,7 +155,7 @@ static void test_sets_rank_that_asks_for_the_end_ends_its_set(void **state)
     open_sets(2, NULL);
     const struct view_event asks = {.type = VIEW_STOP, .a = 7, .b = 1 + 4};
     apply(&asks, 1);
-    assert_int_equal(view_sets_retired(&v), 2);
+    assert_int_equal(sets_retired(&v), 2);
     assert_false(v.stopped);
     const struct view_event user = {.type = VIEW_STOP, .a = 130, .b = 0};
     apply(&user, 1);
@@ -168,7 +169,7 @@ static void test_sets_of_a_program_that_needs_all_go_on_alike(void **state)
     open_sets(2, NULL);
     one(VIEW_NEEDS, 1, 0);
     die(0);
-    assert_int_equal(view_sets_retired(&v), 1);
+    assert_int_equal(sets_retired(&v), 1);
     assert_false(v.stopped);
 }
 
@@ -218,7 +219,7 @@ static void test_sets_at_random_are_whole_exactly_if_they_have_lost_nobody(void 
             if (!n)
                 continue;
             apply(batch, n);
-            assert_int_equal(view_sets_retired(&v), lost);
+            assert_int_equal(sets_retired(&v), lost);
             bool running = false; /* of a whole set */
             for (int r = 0; r < natives; r++)
                 running |= !gone[r] && !(lost >> replica_of(&map, r).set & 1);
@@ -245,7 +246,7 @@ static void test_sets_with_partners_go_on_while_each_rank_lives_somewhere(void *
     open_partners(2);
     die(0); /* rank 0 of set 0, rank 1 of set 1 */
     die(4);
-    assert_int_equal(view_sets_retired(&v), 0);
+    assert_int_equal(sets_retired(&v), 0);
     assert_int_equal(view_rank_lives(&v, 0), 2);
     assert_int_equal(view_rank_lives(&v, 1), 1);
     assert_int_equal(view_rank_lives(&v, 2), 3);
@@ -268,7 +269,7 @@ static void test_sets_with_partners_end_with_the_last_replica_of_a_rank(void **s
     assert_false(v.stopped);
     die(4);
     assert_true(v.stopped);
-    assert_int_equal(view_sets_retired(&v), 7);
+    assert_int_equal(sets_retired(&v), 7);
     assert_int_equal(v.code, 128 + SIGKILL);
     assert_non_null(strstr(v.why, "set 1 has lost rank 1 ("));
     assert_non_null(strstr(v.why, "), and no replica of it is left"));
@@ -290,7 +291,7 @@ static void test_sets_with_partners_are_retired_by_codes_and_requests(void **sta
     (void)state;
     open_partners(2);
     end(1, 3);
-    assert_int_equal(view_sets_retired(&v), 1);
+    assert_int_equal(sets_retired(&v), 1);
     assert_false(v.stopped);
     assert_int_equal(view_rank_lives(&v, 0), 2); /* nobody of it counts any more */
     close_sets(NULL);
@@ -306,11 +307,11 @@ static void test_sets_with_partners_that_need_all_members_are_retired(void **sta
     (void)state;
     open_partners(2);
     die(4);
-    assert_int_equal(view_sets_retired(&v), 0);
+    assert_int_equal(sets_retired(&v), 0);
     one(VIEW_NEEDS, NEEDS_ALL, 0); /* no process dies as the program sees it */
-    assert_int_equal(view_sets_retired(&v), 0);
+    assert_int_equal(sets_retired(&v), 0);
     one(VIEW_NEEDS, NEEDS_SETS, 0); /* said later */
-    assert_int_equal(view_sets_retired(&v), 2);
+    assert_int_equal(sets_retired(&v), 2);
     assert_false(v.stopped);
     assert_int_equal(view_stake(&v, 0, 0), STAKE_JOB);
     die(2);
@@ -365,7 +366,7 @@ static void test_sets_with_partners_at_random_live_exactly_as_long_as_each_rank(
                 over = over || !lives[q];
             for (int q = 0; !over && q < RANKS; q++)
                 assert_int_equal(view_rank_lives(&v, q), lives[q]);
-            assert_int_equal(view_sets_retired(&v), over ? (1u << sets) - 1 : 0);
+            assert_int_equal(sets_retired(&v), over ? (1u << sets) - 1 : 0);
             assert_int_equal(v.stopped, over);
             assert_true(!over || v.code != 0);
         }
