@@ -1,6 +1,6 @@
 /* Wrong bits on purpose (keelrun --inject): rules as a user writes them, and which operations of which process get a
- * wrong bit by them. The same rules and the same operations give the same bits: no I/O, no clock. (net/inject.h is
- * something else: a transport that loses connections, for tests.) */
+ * wrong bit by them. The same rules and the same operations give the same bits: no I/O, no clock.
+ * (tests/lib/net/inject.h is something else: a transport that loses connections, for tests.) */
 #ifndef KEEL_BASE_FLIP_H
 #define KEEL_BASE_FLIP_H
 

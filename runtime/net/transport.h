@@ -1,9 +1,9 @@
 /* The transport table: connections that carry messages, remote writes and remote reads.
  *
- * A `struct tp` is one communication domain with its completion queue; a `struct tp_ep` is one connection. Five
- * implementations fill the table: ofi (libfabric FI_EP_MSG, between nodes), shm (rings in shared memory, a rank and its
- * node's agent), mem (in one process, for tests and simulation) and, over any of them, inject (delays, drops and
- * breaks) and sealed (encrypts).
+ * A `struct tp` is one communication domain with its completion queue; a `struct tp_ep` is one connection. What
+ * fills the table: ofi (libfabric FI_EP_MSG, between nodes), stream (the same over our own sockets), shm (rings in
+ * shared memory, a rank and its node's agent) and, over any of them, sealed (encrypts). Tests and simulations have two
+ * more (tests/lib/net): mem (in one process) and, over any, inject (delays, drops and breaks).
  *
  * Contract
  *  threads    one thread at a time may be inside one tp (the owner serialises). Different tps are independent.
@@ -178,7 +178,6 @@ struct tp_ep {
 };
 
 extern const struct tp_table tp_ofi;
-extern const struct tp_table tp_mem; /* host is a name; addresses are only valid in this process */
 
 /* How many hosts it has. */
 static inline int tp_config_rails(const struct tp_config *config)

@@ -5,6 +5,7 @@
 #include "runtime/base/log.h"
 #include "runtime/net/hello.h"
 #include "tests/unit/data/agents.h"
+#include "tests/lib/net/mem.h"
 
 #include <stdlib.h>
 #include <string.h>

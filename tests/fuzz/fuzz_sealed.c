@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "runtime/net/sealed/sealed_box.h"
+#include "tests/lib/net/mem.h"
 
 enum { MEMORY = 256, KEY = 7 };
 static const uint8_t secret[32] = "known to nobody who fuzzes", scalar[BOX_POINT] = {1};

@@ -16,6 +16,7 @@
 #include "runtime/net/hello.h"
 #include "runtime/wire/digested.h"
 #include "runtime/wire/kinds.h"
+#include "tests/lib/net/mem.h"
 
 struct world w;
 

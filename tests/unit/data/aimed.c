@@ -11,6 +11,7 @@
 #include "runtime/client/op/op.h"
 #include "runtime/client/progress.h"
 #include "runtime/client/segment/segment.h"
+#include "tests/lib/net/mem.h"
 
 struct client c;
 struct tp *shm, *net;

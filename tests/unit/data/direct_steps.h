@@ -19,6 +19,7 @@
 #include "runtime/client/stream/connection.h"
 #include "runtime/client/stream/mail.h"
 #include "runtime/wire/parcel.h"
+#include "tests/lib/net/mem.h"
 
 enum { RANKS = 2 };
 

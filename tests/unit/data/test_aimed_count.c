@@ -20,6 +20,7 @@
 #include "runtime/client/op/shaped.h"
 #include "runtime/client/op/task.h"
 #include "runtime/client/segment/segment.h"
+#include "tests/lib/net/mem.h"
 
 static keel_status add_one(struct keel_segment *s, int rank)
 {

@@ -10,6 +10,7 @@
 
 #include "aimed.h"
 #include "runtime/client/op/rma.h"
+#include "tests/lib/net/mem.h"
 
 static uint8_t big[SEG_BYTES];
 

@@ -16,6 +16,7 @@
 #include "runtime/client/segment/segment.h"
 
 #include "aimed.h"
+#include "tests/lib/net/mem.h"
 
 enum write { PUT, PACKED_PUT, ACCUMULATE };
 

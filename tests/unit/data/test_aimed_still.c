@@ -10,6 +10,7 @@
 #include "aimed.h"
 #include "runtime/agent/ranks.h"
 #include "runtime/client/op/rma.h"
+#include "tests/lib/net/mem.h"
 
 enum {
     STILL_OFFSET = 96 * 1024 + 4,

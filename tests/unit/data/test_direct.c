@@ -3,6 +3,7 @@
 #include "runtime/client/progress.h"
 #include "runtime/client/stream/mail.h"
 #include "runtime/wire/parcel.h"
+#include "tests/lib/net/mem.h"
 
 static void test_direct_messages_pass_no_agent_once_ranks_have_met(void **state)
 {

@@ -12,6 +12,7 @@
 #include "runtime/agent/health.h"
 #include "runtime/agent/ranks.h"
 #include "runtime/client/job/failure.h"
+#include "tests/lib/net/mem.h"
 
 #define MS 1000000ull
 

@@ -15,6 +15,7 @@
 #include "runtime/client/client.h"
 #include "runtime/client/progress.h"
 #include "runtime/client/stream/mail.h"
+#include "tests/lib/net/mem.h"
 
 enum { RANKS = 4, HERE = 3, MAX = 65536 }; /* the last one is on another node */
 

@@ -11,6 +11,7 @@
 #include "memory.h"
 #include "runtime/agent/peer.h"
 #include "seed.h"
+#include "tests/lib/net/mem.h"
 
 enum { NODES = 2, MS = 1000000 };
 

@@ -11,6 +11,7 @@
 #include "repair_steps.h"
 #include "runtime/agent/recover.h"
 #include "runtime/net/hello.h"
+#include "tests/lib/net/mem.h"
 
 static void test_repair_put_of_a_dead_writer_in_one_copy_only_is_spread_or_undone(void **state)
 {

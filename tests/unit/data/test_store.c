@@ -11,6 +11,7 @@
 #include "runtime/agent/store.h"
 #include "runtime/wire/layout.h"
 #include "runtime/wire/wire.h"
+#include "tests/lib/net/mem.h"
 
 enum { SLOTS = 2 };
 

@@ -11,6 +11,7 @@
 #include "agents.h"
 #include "runtime/agent/recover.h"
 #include "runtime/wire/arith.h"
+#include "tests/lib/net/mem.h"
 
 static const int64_t old_word = 0x1111111111111111;
 

@@ -3,7 +3,7 @@
 #ifndef KEEL_TESTS_UNIT_TRANSPORT_OVER_ALL_H
 #define KEEL_TESTS_UNIT_TRANSPORT_OVER_ALL_H
 
-#include "runtime/net/inject.h"
+#include "tests/lib/net/inject.h"
 #include "runtime/net/sealed/sealed.h"
 #include "tests/unit/transport/tp_peer.h"
 
@@ -17,6 +17,7 @@
 #include <cmocka.h>
 
 #include "runtime/base/rng.h"
+#include "tests/lib/net/mem.h"
 
 static struct tp_table tp_inject_over_mem, tp_sealed_over_mem, tp_sealed_over_stream; /* filled by run_over_all */
 

@@ -1,6 +1,7 @@
 /* Faults put in on purpose, over the in-process transport. */
-#include "runtime/net/inject.h"
+#include "tests/lib/net/inject.h"
 #include "tests/unit/transport/tp_peer.h"
+#include "tests/lib/net/mem.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -182,17 +183,6 @@ static void test_inject_break_after_a_message_it_still_arrives(void **state)
     pair_close(&p);
 }
 
-static void test_inject_points_have_names(void **state)
-{
-    (void)state;
-    for (int i = 0; i < INJECT_POINT_COUNT; i++) {
-        enum inject_point point;
-        assert_true(inject_point_by_name(inject_point_name((enum inject_point)i), &point));
-        assert_int_equal(point, i);
-    }
-    assert_false(inject_point_by_name("nowhere", &(enum inject_point){0}));
-}
-
 enum { RANDOM_OPS = 400, RANDOM_STEPS = 20000 };
 
 struct tally {
@@ -285,7 +275,6 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_inject_break_before_a_write_it_fails_and_did_not_happen),
         cmocka_unit_test(test_inject_break_before_its_done_it_fails_and_did_happen),
         cmocka_unit_test(test_inject_break_after_a_message_it_still_arrives),
-        cmocka_unit_test(test_inject_points_have_names),
         cmocka_unit_test(test_inject_random_faults_every_op_is_told_once),
     };
     return cmocka_run_group_tests_name("inject", tests, NULL, NULL);

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "runtime/net/sealed/sealed_box.h"
+#include "tests/lib/net/mem.h"
 
 static const uint8_t secret[32] = "a secret that all of a job know", other_secret[32] = "another";
 

@@ -1,11 +1,11 @@
 /* Between mem.c and mem_move.c. */
-#ifndef KEEL_NET_MEM_INT_H
-#define KEEL_NET_MEM_INT_H
+#ifndef KEEL_TESTS_LIB_NET_MEM_INT_H
+#define KEEL_TESTS_LIB_NET_MEM_INT_H
 
 #include <pthread.h>
 #include <sys/queue.h>
 
-#include "runtime/net/transport.h"
+#include "tests/lib/net/mem.h"
 
 enum item_kind { ITEM_MESSAGE, ITEM_WRITE, ITEM_READ };
 

@@ -1,10 +1,10 @@
 /* Between inject.c and inject_queue.c. */
-#ifndef KEEL_NET_INJECT_INT_H
-#define KEEL_NET_INJECT_INT_H
+#ifndef KEEL_TESTS_LIB_NET_INJECT_INT_H
+#define KEEL_TESTS_LIB_NET_INJECT_INT_H
 
 #include <sys/queue.h>
 
-#include "runtime/net/inject.h"
+#include "tests/lib/net/inject.h"
 
 /* A post or an event that waits. */
 struct parcel {

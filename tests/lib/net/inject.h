@@ -4,28 +4,23 @@
  *
  * The inner tp's behaviour is otherwise unchanged. Time is counted in polls of this tp, so runs repeat exactly over
  * `mem`. */
-#ifndef KEEL_NET_INJECT_H
-#define KEEL_NET_INJECT_H
+#ifndef KEEL_TESTS_LIB_NET_INJECT_H
+#define KEEL_TESTS_LIB_NET_INJECT_H
 
 #include "runtime/base/rng.h"
 #include "runtime/net/transport.h"
 
-/* The named points: the posts of our side, and the events of the inner transport. */
-#define INJECT_POINTS(X)                                                                                               \
-    X(INJECT_SEND, "send")                                                                                             \
-    X(INJECT_WRITE, "write")                                                                                           \
-    X(INJECT_READ, "read")                                                                                             \
-    X(INJECT_CONNREQ, "connreq")                                                                                       \
-    X(INJECT_CONNECTED, "connected")                                                                                   \
-    X(INJECT_CLOSED, "closed")                                                                                         \
-    X(INJECT_RECV, "recv")                                                                                             \
-    X(INJECT_DONE, "done")
-
+/* The posts of our side, and the events of the inner transport. */
 enum inject_point {
-#define X(name, text) name,
-    INJECT_POINTS(X)
-#undef X
-        INJECT_POINT_COUNT
+    INJECT_SEND,
+    INJECT_WRITE,
+    INJECT_READ,
+    INJECT_CONNREQ,
+    INJECT_CONNECTED,
+    INJECT_CLOSED,
+    INJECT_RECV,
+    INJECT_DONE,
+    INJECT_POINT_COUNT
 };
 
 struct inject_at {
@@ -60,9 +55,6 @@ void tp_inject_set(struct tp *tp, inject_decide decide, void *arg);
 /* Hold both directions of an ep from now on; release ends that and every INJECT_HOLD of the ep. */
 void tp_inject_hold(struct tp_ep *ep);
 void tp_inject_release(struct tp_ep *ep);
-/* "send" -> INJECT_SEND; false if there is no such point. */
-bool inject_point_by_name(const char *name, enum inject_point *out);
-const char *inject_point_name(enum inject_point point);
 
 /* A ready-made decide: at every point, with the given chances out of a million, delay (1 to max_delay polls) or break.
  */

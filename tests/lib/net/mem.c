@@ -1,7 +1,7 @@
 /* Connections inside one process, for tests and simulation. What one end posts waits in the other end's inbox until
  * that end polls: an end that does not poll is a frozen peer, as with real networks. One lock guards everything, so
  * that ends may live in different threads; nothing here is fast. */
-#include "runtime/net/mem_int.h"
+#include "tests/lib/net/mem_int.h"
 
 #include <assert.h>
 #include <errno.h>

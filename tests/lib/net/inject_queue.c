@@ -1,6 +1,6 @@
 /* Posts and events on their way through the injector (inject.c): each is asked about, and goes, waits or breaks its
  * connection. */
-#include "runtime/net/inject_int.h"
+#include "tests/lib/net/inject_int.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -1,30 +1,9 @@
-#include "runtime/net/inject_int.h"
+#include "tests/lib/net/inject_int.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 static const struct tp_table tp_inject;
-
-bool inject_point_by_name(const char *name, enum inject_point *out)
-{
-    for (int i = 0; i < INJECT_POINT_COUNT; i++) {
-        if (strcmp(inject_point_name((enum inject_point)i), name) != 0)
-            continue;
-        *out = (enum inject_point)i;
-        return true;
-    }
-    return false;
-}
-
-const char *inject_point_name(enum inject_point point)
-{
-    static const char *const names[] = {
-#define X(name, text) [name] = (text),
-        INJECT_POINTS(X)
-#undef X
-    };
-    return names[point];
-}
 
 struct inject_verdict inject_random_decide(void *arg, const struct inject_at *at)
 {

@@ -1,5 +1,5 @@
 /* Memory, transfers and progress of connections inside one process (mem.c). */
-#include "runtime/net/mem_int.h"
+#include "tests/lib/net/mem_int.h"
 
 #include <assert.h>
 #include <errno.h>
