@@ -1,4 +1,4 @@
-#include "pm/run/news.h"
+#include "pm/run/news_int.h"
 
 #include "pm/plane.h"
 #include "pm/wire/bytes.h"
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LINE = 512, NAME = 288 };
+enum { NAME = 288 };
 
 void news_init(struct news *n, int nodes, int spares, int room, int ranks, const int *rank_node, char **names,
                void (*say)(void *user, const char *line), void *user)
@@ -56,13 +56,7 @@ const char *news_node(const struct news *n, int node, char *out, unsigned size)
 
 /* ---- lines ---- */
 
-struct line {
-    char text[LINE];
-    size_t len;
-};
-
-static void add(struct line *l, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-static void add(struct line *l, const char *fmt, ...)
+void news_add(struct news_line *l, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
@@ -74,32 +68,32 @@ static void add(struct line *l, const char *fmt, ...)
 }
 
 /* "rank 3", "ranks 3, 5 and 8", "ranks 0, 1, 2 and 61 more" */
-static void add_ranks(struct line *l, const int *ranks, int count)
+static void add_ranks(struct news_line *l, const int *ranks, int count)
 {
     enum { SHOWN = 8 };
-    add(l, "%s %d", plural(count, "rank", "ranks"), ranks[0]);
+    news_add(l, "%s %d", plural(count, "rank", "ranks"), ranks[0]);
     for (int i = 1; i < count && i < SHOWN; i++)
-        add(l, i == count - 1 ? " and %d" : ", %d", ranks[i]);
+        news_add(l, i == count - 1 ? " and %d" : ", %d", ranks[i]);
     if (count > SHOWN)
-        add(l, " and %d more", count - SHOWN);
+        news_add(l, " and %d more", count - SHOWN);
 }
 
-static void add_death(const struct news *n, struct line *l, int rank)
+static void add_death(const struct news *n, struct news_line *l, int rank)
 {
     char name[NAME];
     const struct news_rank *k = &n->rank[rank];
     char did[SIGNAL_DID];
-    add(l, "rank %d (pid %d, %s) %s", rank, k->pid, news_node(n, k->died_at, name, sizeof name),
-        signal_did(k->signal, did, sizeof did));
+    news_add(l, "rank %d (pid %d, %s) %s", rank, k->pid, news_node(n, k->died_at, name, sizeof name),
+             signal_did(k->signal, did, sizeof did));
 }
 
 /* ---- ranks ---- */
 
 static void leave_out(struct news *n, int rank)
 {
-    struct line l = {.len = 0};
+    struct news_line l = {.len = 0};
     add_death(n, &l, rank);
-    add(&l, "; the job goes on without it");
+    news_add(&l, "; the job goes on without it");
     if (n->fault.signal == 0 && fault_is_own(n->rank[rank].signal))
         n->fault = (struct fault){rank, n->rank[rank].signal, n->rank[rank].restarts > 0};
     n->rank[rank].signal = 0;
@@ -112,7 +106,7 @@ static void leave_out(struct news *n, int rank)
 /* The view has the rank on another node than before, which lives: it was moved. */
 static void take_move(struct news *n, int rank, int to)
 {
-    struct line l = {.len = 0};
+    struct news_line l = {.len = 0};
     char name[NAME];
     struct news_rank *k = &n->rank[rank];
     k->done = false; /* its process ended so that another one goes on */
@@ -120,39 +114,39 @@ static void take_move(struct news *n, int rank, int to)
         return;
     k->refused = false; /* one line says it all */
     add_death(n, &l, rank);
-    add(&l, "; it continues on %s", news_node(n, to, name, sizeof name));
+    news_add(&l, "; it continues on %s", news_node(n, to, name, sizeof name));
     k->signal = 0;
     n->say(n->user, l.text);
 }
 
 /* What the view says of it, in the line. */
-static void take_outcome(struct news *n, struct line *l, int rank)
+static void take_outcome(struct news *n, struct news_line *l, int rank)
 {
     char name[NAME];
     struct news_rank *k = &n->rank[rank];
     n->lost_ranks += k->node < 0 && !k->lost;
     k->lost = k->node < 0;
     if (k->node >= 0)
-        add(l, "rank %d continues on %s", rank, news_node(n, k->node, name, sizeof name));
+        news_add(l, "rank %d continues on %s", rank, news_node(n, k->node, name, sizeof name));
     else
-        add(l, "the job goes on without rank %d", rank);
+        news_add(l, "the job goes on without rank %d", rank);
 }
 
 void news_refused(struct news *n, int node, int rank, const char *why)
 {
-    struct line l = {.len = 0};
+    struct news_line l = {.len = 0};
     char name[NAME];
     if (rank >= n->ranks || node < 0 || node >= n->total)
         return;
     news_node(n, node, name, sizeof name);
     if (rank < 0) {
-        add(&l, "%s has no process ready for a rank: %s", name, why);
+        news_add(&l, "%s has no process ready for a rank: %s", name, why);
     } else {
         struct news_rank *k = &n->rank[rank];
-        add(&l, "%s could not start rank %d: %s", name, rank, why);
+        news_add(&l, "%s could not start rank %d: %s", name, rank, why);
         k->refused = k->node == node; /* else that view came by another node first */
         if (!k->refused && !n->replicas && !k->lost) {
-            add(&l, "; ");
+            news_add(&l, "; ");
             take_outcome(n, &l, rank);
         }
     }
@@ -162,7 +156,7 @@ void news_refused(struct news *n, int node, int rank, const char *why)
 /* The view says what becomes of a rank that could not be started. */
 static void refusal_ends(struct news *n, int rank)
 {
-    struct line l = {.len = 0};
+    struct news_line l = {.len = 0};
     struct news_rank *k = &n->rank[rank];
     k->refused = false;
     if (n->replicas)
@@ -193,14 +187,14 @@ void news_ended(struct news *n, int node, int rank, int pid, int signal)
 
 void news_begun(struct news *n, int node, int rank)
 {
-    struct line l = {.len = 0};
+    struct news_line l = {.len = 0};
     if (rank < 0 || rank >= n->ranks || !n->rank[rank].signal || n->rank[rank].died_at != node)
         return; /* it moved here when its node died: told with that */
     struct news_rank *k = &n->rank[rank];
     k->restarts++;
     n->restarts++;
     add_death(n, &l, rank);
-    add(&l, "; started again, %d of %d", k->restarts, PLANE_MAX_RESTARTS);
+    news_add(&l, "; started again, %d of %d", k->restarts, PLANE_MAX_RESTARTS);
     k->signal = 0;
     n->say(n->user, l.text);
 }
@@ -208,24 +202,24 @@ void news_begun(struct news *n, int node, int rank)
 /* ---- nodes ---- */
 
 /* Nothing where no node is free: that needs no reason. */
-static void add_no_way(const struct news *n, struct line *l)
+static void add_no_way(const struct news *n, struct news_line *l)
 {
     if (!n->method || n->free < 1)
         return;
-    add(l, ": --substitution %s has no way to ", n->method);
+    news_add(l, ": --substitution %s has no way to ", n->method);
     if (n->free == 1)
-        add(l, "the node that is free");
+        news_add(l, "the node that is free");
     else
-        add(l, "any of the %d nodes that are free", n->free);
+        news_add(l, "any of the %d nodes that are free", n->free);
 }
 
 static void node_died(struct news *n, int node, const int *rank_node, uint64_t now_ns)
 {
-    struct line l = {.len = 0};
+    struct news_line l = {.len = 0};
     char name[NAME];
     int *ranks = pm_alloc((size_t)n->ranks * sizeof *ranks), had = 0;
-    add(&l, "%s died %.1f s after the start", news_node(n, node, name, sizeof name),
-        (double)(now_ns - n->begin_ns) / 1e9);
+    news_add(&l, "%s died %.1f s after the start", news_node(n, node, name, sizeof name),
+             (double)(now_ns - n->begin_ns) / 1e9);
     for (int to = -1; to < n->total && !n->replicas; to++) {
         int count = 0;
         for (int r = 0; r < n->ranks; r++)
@@ -234,12 +228,12 @@ static void node_died(struct news *n, int node, const int *rank_node, uint64_t n
         had += count;
         if (count == 0)
             continue;
-        add(&l, "; ");
+        news_add(&l, "; ");
         if (to < 0)
-            add(&l, "the job goes on without ");
+            news_add(&l, "the job goes on without ");
         add_ranks(&l, ranks, count);
         if (to >= 0)
-            add(&l, " %s on %s", plural(count, "continues", "continue"), news_node(n, to, name, sizeof name));
+            news_add(&l, " %s on %s", plural(count, "continues", "continue"), news_node(n, to, name, sizeof name));
         else
             add_no_way(n, &l);
         n->lost_ranks += to < 0 ? count : 0;
@@ -247,9 +241,9 @@ static void node_died(struct news *n, int node, const int *rank_node, uint64_t n
             n->rank[ranks[i]].signal = 0;
     }
     if (had > 0 && !n->keels)
-        add(&l, " if the program calls keel_init");
+        news_add(&l, " if the program calls keel_init");
     if (had == 0 && (!n->replicas || node >= n->nodes))
-        add(&l, node >= n->nodes ? "; it was a spare" : "; no rank ran there");
+        news_add(&l, node >= n->nodes ? "; it was a spare" : "; no rank ran there");
     free(ranks);
     n->alive[node] = false;
     n->lost_nodes++;
@@ -258,21 +252,21 @@ static void node_died(struct news *n, int node, const int *rank_node, uint64_t n
 
 void news_returned(struct news *n, int was, int node, uint64_t dead_ms)
 {
-    struct line l = {.len = 0};
+    struct news_line l = {.len = 0};
     char name[NAME];
     n->alive[node] = true;
     n->returned++;
-    add(&l, "%s was declared dead %.3g s ago, lives, and comes back as node %d, a spare",
-        news_node(n, was, name, sizeof name), (double)dead_ms / 1e3, node);
+    news_add(&l, "%s was declared dead %.3g s ago, lives, and comes back as node %d, a spare",
+             news_node(n, was, name, sizeof name), (double)dead_ms / 1e3, node);
     n->say(n->user, l.text);
 }
 
 void news_added(struct news *n, int node)
 {
-    struct line l = {.len = 0};
+    struct news_line l = {.len = 0};
     char name[NAME];
     n->alive[node] = true;
-    add(&l, "%s is new, a spare", news_node(n, node, name, sizeof name));
+    news_add(&l, "%s is new, a spare", news_node(n, node, name, sizeof name));
     n->say(n->user, l.text);
 }
 
@@ -285,7 +279,7 @@ static void say_waits(struct news *n, const char *line)
 
 void news_late(struct news *n, int node, double by_ms, int silence_ms)
 {
-    char line[LINE], name[NAME];
+    char line[NEWS_LINE], name[NAME];
     if (node < 0 || node >= n->total || by_ms < 2 * n->late_ms || by_ms <= 0)
         return;
     n->late_ms = by_ms;
@@ -298,7 +292,7 @@ void news_late(struct news *n, int node, double by_ms, int silence_ms)
 
 void news_cut_off(struct news *n, int node, double limit_ms)
 {
-    char line[LINE], name[NAME];
+    char line[NEWS_LINE], name[NAME];
     if (node < 0 || node >= n->total)
         return;
     snprintf(line, sizeof line, "%s hears too few of the others: it ends in %.3g s if that stays so",
@@ -308,19 +302,19 @@ void news_cut_off(struct news *n, int node, double limit_ms)
 
 void news_auto(struct news *n, int slot, const char *chose, int moves, const char *why, const char *prices)
 {
-    struct line l = {.len = 0};
+    struct news_line l = {.len = 0};
     if (moves == 0)
         return; /* it was looked at, and nothing pays; or no node is free, which is told with the death */
     if (slot >= 0)
-        add(&l, "auto: slot %d goes by %s, %d move%s", slot, chose, moves, moves == 1 ? "" : "s");
+        news_add(&l, "auto: slot %d goes by %s, %d move%s", slot, chose, moves, moves == 1 ? "" : "s");
     else
-        add(&l,
-            moves == 1 ? "auto: %d slot that lives goes elsewhere, as by %s"
-                       : "auto: %d slots that live go elsewhere, as by %s",
-            moves, chose);
-    add(&l, ": %s", why);
+        news_add(&l,
+                 moves == 1 ? "auto: %d slot that lives goes elsewhere, as by %s"
+                            : "auto: %d slots that live go elsewhere, as by %s",
+                 moves, chose);
+    news_add(&l, ": %s", why);
     if (prices[0])
-        add(&l, " (seconds: %s)", prices);
+        news_add(&l, " (seconds: %s)", prices);
     n->say(n->user, l.text);
 }
 
@@ -346,108 +340,28 @@ void news_view(struct news *n, uint64_t epoch, const int *rank_node, const bool 
     }
 }
 
-/* "set 0 goes on", "sets 0 and 2 go on" */
-static void add_whole(const struct news *n, struct line *l, const struct replica_loss *loss, int whole)
-{
-    add(l, whole == 1 ? "; set" : "; sets");
-    for (int s = 0, named = 0; s < n->replicas->replicas; s++)
-        if (!loss[s].retired)
-            add(l, named++ ? " and %d" : " %d", s);
-    add(l, whole == 1 ? " goes on" : " go on");
-}
-
-static void tell_joined(struct news *n, int set)
-{
-    struct line l = {.len = 0};
-    n->retired[set] = false;
-    add(&l, "set %d has begun anew and is whole again", set);
-    n->say(n->user, l.text);
-}
-
-/* It went on without that rank until now. */
-static void tell_bound(struct news *n, int set)
-{
-    struct line l = {.len = 0};
-    add(&l, "the program does what no replica can do for another (docs/replicas.md), and rank %d of set %d is dead",
-        replica_of(n->replicas, n->served[set] - 1).rank, set);
-    n->say(n->user, l.text);
-}
-
-/* All sets that this view retires lack one rank: nobody is left to do its part, whatever the program does. */
-static bool is_one_rank(const struct news *n, const struct replica_loss *loss)
-{
-    int rank = -1;
-    for (int s = 0; s < n->replicas->replicas; s++) {
-        if (n->retired[s])
-            continue;
-        int lost = loss[s].retired ? replica_of(n->replicas, loss[s].native).rank : -1;
-        if (lost < 0 || (rank >= 0 && lost != rank))
-            return false;
-        rank = lost;
-    }
-    return true;
-}
-
-void news_sets(struct news *n, const struct replica_loss *loss)
-{
-    int whole = 0;
-    bool nobody_is_left = is_one_rank(n, loss);
-    for (int s = 0; s < n->replicas->replicas; s++)
-        whole += !loss[s].retired;
-    for (int s = 0; s < n->replicas->replicas; s++)
-        if (n->retired[s] && !loss[s].retired)
-            tell_joined(n, s);
-    for (int s = 0; s < n->replicas->replicas; s++) {
-        struct line l = {.len = 0};
-        char said[LINE / 2];
-        if (!loss[s].retired || n->retired[s])
-            continue;
-        n->retired[s] = true;
-        n->lost_sets++;
-        if (n->served[s] == loss[s].native + 1 && !nobody_is_left)
-            tell_bound(n, s);
-        if (!whole)
-            continue;
-        add(&l, "%s and is retired", replica_loss_said(n->replicas, s, &loss[s], said, sizeof said));
-        add_whole(n, &l, loss, whole);
-        n->say(n->user, l.text);
-    }
-}
-
-void news_partner(struct news *n, const struct replica_loss *loss, int by)
-{
-    struct line l = {.len = 0};
-    char said[LINE / 2];
-    struct replica who = replica_of(n->replicas, loss->native);
-    n->lost_replicas++;
-    n->served[who.set] = n->served[who.set] ? n->served[who.set] : loss->native + 1;
-    add(&l, "%s and goes on: rank %d of set %d does its part",
-        replica_loss_said(n->replicas, who.set, loss, said, sizeof said), who.rank, by);
-    n->say(n->user, l.text);
-}
-
 void news_over(struct news *n, int code)
 {
-    struct line l = {.len = 0};
+    struct news_line l = {.len = 0};
     const char *comma = "";
     for (int r = 0; r < n->ranks && code == 0; r++)
         if (n->rank[r].signal)
             leave_out(n, r);
     if (!n->lost_nodes && !n->lost_ranks && !n->lost_sets && !n->lost_replicas && !n->restarts)
         return;
-    add(&l, "the job ended with exit code %d after ", code);
+    news_add(&l, "the job ended with exit code %d after ", code);
     if (n->lost_nodes)
-        add(&l, "the loss of %d %s", n->lost_nodes, plural(n->lost_nodes, "node", "nodes")), comma = ", ";
+        news_add(&l, "the loss of %d %s", n->lost_nodes, plural(n->lost_nodes, "node", "nodes")), comma = ", ";
     if (n->returned)
-        add(&l, " (%d came back)", n->returned);
+        news_add(&l, " (%d came back)", n->returned);
     if (n->lost_ranks)
-        add(&l, "%sthe loss of %d %s", comma, n->lost_ranks, plural(n->lost_ranks, "rank", "ranks")), comma = ", ";
+        news_add(&l, "%sthe loss of %d %s", comma, n->lost_ranks, plural(n->lost_ranks, "rank", "ranks")), comma = ", ";
     if (n->lost_sets)
-        add(&l, "%sthe loss of %d %s", comma, n->lost_sets, plural(n->lost_sets, "set", "sets")), comma = ", ";
+        news_add(&l, "%sthe loss of %d %s", comma, n->lost_sets, plural(n->lost_sets, "set", "sets")), comma = ", ";
     if (n->lost_replicas)
-        add(&l, "%sthe loss of %d %s", comma, n->lost_replicas, plural(n->lost_replicas, "replica", "replicas")),
+        news_add(&l, "%sthe loss of %d %s", comma, n->lost_replicas, plural(n->lost_replicas, "replica", "replicas")),
             comma = ", ";
     if (n->restarts)
-        add(&l, "%s%d %s of a rank", comma, n->restarts, plural(n->restarts, "restart", "restarts"));
+        news_add(&l, "%s%d %s of a rank", comma, n->restarts, plural(n->restarts, "restart", "restarts"));
     n->say(n->user, l.text);
 }

@@ -186,12 +186,45 @@ static inline uint64_t serial_ns(const struct sim *s, uint32_t bytes)
     return (uint64_t)(bytes * 8 / s->c.link_gbps + 0.5);
 }
 
-/* sim_router.c */
+/* sim_packet.c */
 int32_t packet_make(struct sim *s, enum packet_kind kind, int32_t src, int32_t dst, uint32_t bytes);
 void packet_free(struct sim *s, int32_t i);
 struct ext *packet_ext(struct sim *s, int32_t p);
-void list_append(struct sim *s, int32_t *head, int32_t *tail, int32_t p);
-void list_remove(struct sim *s, int32_t *head, int32_t *tail, int32_t p);
+
+/* Lists of packets. */
+static inline void list_append(struct sim *s, int32_t *head, int32_t *tail, int32_t p)
+{
+    s->packet[p].next = NONE;
+    if (*head == NONE)
+        *head = p;
+    else
+        s->packet[*tail].next = p;
+    *tail = p;
+}
+
+static inline int32_t list_pop(struct sim *s, int32_t *head, int32_t *tail)
+{
+    int32_t p = *head;
+    *head = s->packet[p].next;
+    if (*head == NONE)
+        *tail = NONE;
+    return p;
+}
+
+static inline void list_remove(struct sim *s, int32_t *head, int32_t *tail, int32_t p)
+{
+    int32_t before = NONE;
+    for (int32_t i = *head; i != p; i = s->packet[i].next)
+        before = i;
+    if (before == NONE)
+        *head = s->packet[p].next;
+    else
+        s->packet[before].next = s->packet[p].next;
+    if (*tail == p)
+        *tail = before;
+}
+
+/* sim_router.c */
 void router_release(struct sim *s, int32_t p);
 void router_take(struct sim *s, int32_t i);    /* a packet is at its `at`: find its output and queue it there */
 bool router_advance(struct sim *s, int32_t p); /* true when the packet is at its last router */
