@@ -1,4 +1,5 @@
-/* Inside an instance: what engine_call.c, engine_move.c, engine_meeting.c and engine_instance.c ask of one another. */
+/* Inside an instance: what engine_call.c, engine_event.c, engine_move.c, engine_meeting.c and engine_instance.c ask of
+ * one another. */
 #ifndef KEEL_COLLECTIVES_ENGINE_INSTANCE_H
 #define KEEL_COLLECTIVES_ENGINE_INSTANCE_H
 
@@ -19,6 +20,8 @@ struct roster *instance_roster(const struct engine *e, const struct instance *i)
 /* engine_instance.c: what the first meeting of an agreement came to is what this member brings to the second, which
  * makes sure that all have it */
 void instance_bind(struct instance *i, const struct vote *v);
+/* Somebody asks: who lingers meets again. */
+void instance_rejoin(struct engine *e, struct instance *i);
 
 /* engine_move.c: the schedule of a new attempt; false: no memory. Nothing of the last one may be under way. */
 bool instance_build(const struct engine *e, struct instance *i);

@@ -1,4 +1,4 @@
-#include "runtime/topo/remap.h"
+#include "runtime/topo/remap_int.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -79,105 +79,6 @@ static void note_changed(struct remap *r, int32_t slot)
     r->changed[r->nchanged++] = slot;
 }
 
-/* Component by component the median of where the peers of a slot stand: hops to them are fewest there. */
-static int32_t middle_of_peers(const struct load *l, int32_t slot)
-{
-    enum { MOST = 64 };
-    const struct pattern *t = l->pattern;
-    const struct place *p = l->place;
-    int32_t n = t->out_at[slot + 1] - t->out_at[slot], node = 0;
-    n = n < MOST ? n : MOST;
-    for (int d = 0; d < p->grid.ndims; d++) {
-        int16_t c[MOST];
-        int32_t k = 0;
-        for (int32_t i = 0; i < n; i++) {
-            int32_t peer = t->out[t->out_at[slot] + i].slot;
-            if (l->absent[peer])
-                continue;
-            int16_t v = p->coord[l->at[peer]][d];
-            int32_t j = k++;
-            for (; j > 0 && c[j - 1] > v; j--)
-                c[j] = c[j - 1];
-            c[j] = v;
-        }
-        node += (k ? c[k / 2] : p->coord[l->at[slot]][d]) * p->grid.stride[d];
-    }
-    return node;
-}
-
-static inline bool is_behind(const struct remap_candidate *c, int32_t node, int32_t gain)
-{
-    return c->gain < gain || (c->gain == gain && c->node > node);
-}
-
-/* Keep the highest gains, in descending order, of equal ones the lowest numbers. */
-static int keep_best(struct remap_candidate *list, int n, int32_t node, int32_t gain)
-{
-    if (n == REMAP_NEAR && !is_behind(&list[n - 1], node, gain))
-        return n;
-    int j = n < REMAP_NEAR ? n++ : n - 1;
-    for (; j > 0 && is_behind(&list[j - 1], node, gain); j--)
-        list[j] = list[j - 1];
-    list[j] = (struct remap_candidate){.node = node, .gain = gain};
-    return n;
-}
-
-/* The free nodes nearest to the middle of the slot's peers. */
-static int near_free(const struct remap *r, const struct place *p, int32_t middle, struct remap_candidate *list)
-{
-    int n = 0;
-    for (int32_t i = 0; i < p->nfree; i++)
-        if (r->slot_at[p->free_list[i]] == PLACE_FREE)
-            n = keep_best(list, n, p->free_list[i], -place_distance(p, p->free_list[i], middle));
-    for (int32_t i = 0; i < r->nchanged; i++) { /* nodes that were left in this plan */
-        int32_t node = p->node_of[r->changed[i]];
-        if (r->slot_at[node] == PLACE_FREE)
-            n = keep_best(list, n, node, -place_distance(p, node, middle));
-    }
-    return n;
-}
-
-/* The displaced slots with which a change of places shortens the ways to both slots' peers most. */
-static int near_displaced(const struct remap *r, const struct place *p, int32_t slot, struct remap_candidate *list)
-{
-    const struct load *l = r->load;
-    int32_t middle = middle_of_peers(l, slot), from = l->at[slot], here = place_distance(p, from, middle);
-    int n = 0;
-    for (int32_t i = 0; i < r->ndisplaced; i++) {
-        int32_t other = r->displaced[i], at = l->at[other];
-        if (other == slot)
-            continue;
-        n = keep_best(list, n, other,
-                      here - place_distance(p, at, middle) + r->there[i] - place_distance(p, from, r->middle[i]));
-    }
-    return n;
-}
-
-static void find_middle(struct remap *r, const struct place *p, int32_t index)
-{
-    r->middle[index] = middle_of_peers(r->load, r->displaced[index]);
-    r->there[index] = place_distance(p, r->load->at[r->displaced[index]], r->middle[index]);
-}
-
-static void add_displaced(struct remap *r, int32_t slot)
-{
-    if (r->index[slot] >= 0)
-        return;
-    r->index[slot] = r->ndisplaced;
-    r->displaced[r->ndisplaced++] = slot;
-}
-
-/* After a slot has moved, its own distance and its peers' middles are others. */
-static void find_middles_around(struct remap *r, const struct place *p, int32_t slot)
-{
-    const struct pattern *t = r->load->pattern;
-    if (r->index[slot] >= 0)
-        find_middle(r, p, r->index[slot]);
-    for (int32_t i = t->in_at[slot]; i < t->in_at[slot + 1]; i++)
-        if (r->index[t->in[i].slot] >= 0)
-            find_middle(r, p, r->index[t->in[i].slot]);
-}
-
 static void stand(struct remap *r, int32_t slot, int32_t node)
 {
     load_put(r->load, slot, node);
@@ -242,7 +143,7 @@ static void try_first(struct remap *r, int32_t node, int32_t to, struct place_pl
 static void place_first(struct remap *r, const struct place *p, int32_t node, struct place_plan *plan)
 {
     struct remap_candidate list[REMAP_NEAR];
-    int n = near_free(r, p, middle_of_peers(r->load, plan->slot), list);
+    int n = remap_near_free(r, p, remap_middle(r->load, plan->slot), list);
     plan->count = 0;
     for (int i = 0; i < n; i++)
         try_first(r, node, list[i].node, plan);
@@ -279,7 +180,7 @@ static void try_free(struct remap *r, const struct place *p, int32_t slot, struc
 {
     struct remap_candidate list[REMAP_NEAR];
     int32_t from = r->load->at[slot];
-    int n = near_free(r, p, middle_of_peers(r->load, slot), list);
+    int n = remap_near_free(r, p, remap_middle(r->load, slot), list);
     load_drop(r->load, slot);
     for (int i = 0; i < n; i++) {
         if (!relieves(r, slot, list[i].node, -1, from) || !load_put_within(r->load, slot, list[i].node, limit(r)))
@@ -317,7 +218,7 @@ static void try_swaps(struct remap *r, const struct place *p, int32_t slot, stru
 {
     struct remap_candidate list[REMAP_NEAR];
     int32_t from = r->load->at[slot];
-    int n = near_displaced(r, p, slot, list);
+    int n = remap_near_displaced(r, p, slot, list);
     load_drop(r->load, slot);
     for (int i = 0; i < n; i++) {
         int32_t other = list[i].node, to = r->load->at[other];
@@ -338,10 +239,10 @@ static void carry_out(struct remap *r, const struct place *p, const struct choic
     }
     stand(r, c->slot, c->node);
     note_changed(r, c->slot);
-    add_displaced(r, c->slot);
-    find_middles_around(r, p, c->slot);
+    remap_add_displaced(r, c->slot);
+    remap_find_middles_around(r, p, c->slot);
     if (c->other >= 0)
-        find_middles_around(r, p, c->other);
+        remap_find_middles_around(r, p, c->other);
 }
 
 /* The users with the most messages first, as many of them as are tried. */
@@ -389,7 +290,7 @@ static void begin(struct remap *r, const struct place *p)
     for (int32_t i = 0; i < p->places; i++) {
         r->index[i] = -1;
         if (p->node_of[i] != p->home[i] && p->slot_at[p->node_of[i]] == i) /* who has no node gives none in exchange */
-            add_displaced(r, i);
+            remap_add_displaced(r, i);
     }
 }
 
@@ -414,11 +315,11 @@ bool remap_plan(const struct place *p, int32_t node, struct place_plan *plan, vo
     begin(r, p);
     place_first(r, p, node, plan);
     for (int32_t i = 0; i < r->nchanged; i++)
-        add_displaced(r, r->changed[i]);
+        remap_add_displaced(r, r->changed[i]);
     /* one message on each link of each phase cannot be improved on */
     if (r->most > 1 && load_collisions(r->load) > r->load->pattern->phases) {
         for (int32_t i = 0; i < r->ndisplaced; i++)
-            find_middle(r, p, i);
+            remap_find_middle(r, p, i);
         while (load_collisions(r->load) > r->load->pattern->phases && remap_once(r, p))
             continue;
     }

@@ -9,7 +9,7 @@
  *   partner            plan_cube                                          meet.c
  *   begin, view        instance_enter_meeting                             engine_meeting.c
  *   post, take         instance_meet                                      engine_meeting.c
- *   adopt              heard_decision; answer, instance_receive           engine_meeting.c, engine_receive.c, engine_instance.c
+ *   adopt              heard_decision; answer, instance_receive           engine_meeting.c, engine_receive.c, engine_event.c
  *   decide             is_over                                            engine_instance.c
  *
  * Properties:

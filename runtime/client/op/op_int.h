@@ -68,6 +68,9 @@ bool op_may_fail_here(const struct op *op, uint64_t sent);
 /* There is none for something that it needs now. */
 void op_no_memory(struct op *op, uint64_t now);
 
+/* op_count.c. It has ended well. */
+void op_count(const struct op *op);
+
 /* op_send.c */
 void op_post(struct op *op, int leg, uint64_t now);
 bool op_store_here(struct op *op);

@@ -1,6 +1,7 @@
 /* Inside of the libfabric transport. ofi.c: the table, start and end, memory; ofi_poll.c: progress; ofi_cm.c:
- * connections and their end; ofi_xfer.c: transfers and their queue; ofi_pool.c: their memory; ofi_sock.c: the sockets
- * that the tcp provider hides; ofi_rdma.c and ofi_frame.c: what a provider over an RDMA device wants instead.
+ * connections and their end; ofi_eq.c: what the provider says of them; ofi_xfer.c: transfers and their queue;
+ * ofi_pool.c: their memory; ofi_sock.c: the sockets that the tcp provider hides; ofi_rdma.c, ofi_rdma_accept.c and
+ * ofi_frame.c: what a provider over an RDMA device wants instead.
  *
  * Ownership. Every transfer handed to the provider is described by a `struct xfer` of the tp's own pool, never by
  * the caller's memory: the provider may report a transfer after the caller has forgotten it (it does when an endpoint
@@ -46,6 +47,8 @@ enum {
     RDMA_RESERVE = 8,  /* receive buffers beside them, for what the ends tell each other */
     RDMA_KEYS = 64,    /* of a peer's memory, remembered */
     RDMA_CQ = 16384,
+    RDMA_SEND_QUEUE =
+        2 * RDMA_WINDOW + 64, /* a write takes two entries; what the ends tell each other is not counted */
 };
 
 enum xfer_kind { XFER_RECV, XFER_SEND, XFER_WRITE, XFER_READ };
@@ -288,8 +291,6 @@ keel_status ofi_accept(struct tp *base, struct tp_connreq *req, void *user, stru
 void ofi_reject(struct tp *base, struct tp_connreq *req);
 void ofi_disconnect(struct tp_ep *tp_ep);
 void ofi_ep_destroy(struct tp_ep *tp_ep);
-/* Read every event of the event queue into states and cm_events. */
-void ofi_eq_drain(struct ofi_tp *tp);
 /* The connection is lost: what was received before is still delivered, then the ep ends. */
 void ofi_ep_lost(struct ofi_ep *ep, keel_status why);
 /* Close the endpoint. When it returns the provider touches no memory of any op of this ep. */
@@ -298,7 +299,14 @@ struct ofi_ep *ofi_ep_new(struct ofi_tp *tp, void *user, enum ep_state state);
 /* Make the provider's endpoint ready, which it opens first if there is none: 0, or an error. */
 int ofi_ep_open(struct ofi_ep *ep, struct fi_info *info);
 void ofi_ep_discard(struct ofi_ep *ep);
+keel_status ofi_status_of_connect_error(int err, bool rejected);
+
+/* ofi_eq.c */
+/* Read every event of the event queue into states and cm_events. */
+void ofi_eq_drain(struct ofi_tp *tp);
 void ofi_cm_tell(struct ofi_tp *tp, struct cm_event *entry, struct tp_event event);
+/* To who asks for a connection. */
+void ofi_refuse(struct fid_pep *pep, fid_t handle);
 
 /* ofi_sock.c */
 void ofi_sock_setup_listener(struct ofi_tp *tp, struct ofi_rail *rail);
