@@ -8,22 +8,22 @@
 
 static void enqueue(struct helper *h, const struct helper_command *c)
 {
-    pthread_mutex_lock(&h->lock);
-    if (h->n_commands == h->cap_commands) {
-        int cap = h->cap_commands ? 2 * h->cap_commands : 16;
-        struct helper_command *more = realloc(h->commands, (size_t)cap * sizeof *more);
+    pthread_mutex_lock(&h->commands.lock);
+    if (h->commands.n == h->commands.cap) {
+        int cap = h->commands.cap ? 2 * h->commands.cap : 16;
+        struct helper_command *more = realloc(h->commands.list, (size_t)cap * sizeof *more);
         if (!more) { /* what is lost others may wait for, for ever: so this node ends */
-            h->poor = true;
-            pthread_mutex_unlock(&h->lock);
+            h->commands.poor = true;
+            pthread_mutex_unlock(&h->commands.lock);
             (void)eventfd_write(h->wake_fd, 1);
             return;
         }
-        h->commands = more;
-        h->cap_commands = cap;
+        h->commands.list = more;
+        h->commands.cap = cap;
     }
-    bool first = h->n_commands == 0;
-    h->commands[h->n_commands++] = *c;
-    pthread_mutex_unlock(&h->lock);
+    bool first = h->commands.n == 0;
+    h->commands.list[h->commands.n++] = *c;
+    pthread_mutex_unlock(&h->commands.lock);
     if (first && eventfd_write(h->wake_fd, 1))
         log_error("detect: cannot wake the helper thread: %m");
 }
@@ -120,12 +120,12 @@ keel_status helper_meet(struct helper *h, int node, const struct helper_blob *bl
 
 bool helper_take_commands(struct helper *h)
 {
-    pthread_mutex_lock(&h->lock);
-    int n = h->n_commands;
-    struct helper_command *list = h->commands;
-    h->commands = NULL;
-    h->n_commands = h->cap_commands = 0;
-    pthread_mutex_unlock(&h->lock);
+    pthread_mutex_lock(&h->commands.lock);
+    int n = h->commands.n;
+    struct helper_command *list = h->commands.list;
+    h->commands.list = NULL;
+    h->commands.n = h->commands.cap = 0;
+    pthread_mutex_unlock(&h->commands.lock);
     for (int i = 0; i < n; i++)
         carry_out(h, &list[i]);
     free(list);
@@ -134,23 +134,23 @@ bool helper_take_commands(struct helper *h)
 
 void helper_drop_commands(struct helper *h)
 {
-    for (int i = 0; i < h->n_commands; i++)
-        free(h->commands[i].candidate);
-    free(h->commands);
+    for (int i = 0; i < h->commands.n; i++)
+        free(h->commands.list[i].candidate);
+    free(h->commands.list);
 }
 
 void helper_status(struct helper *h, struct helper_status *out)
 {
-    pthread_mutex_lock(&h->lock);
-    *out = h->status;
-    pthread_mutex_unlock(&h->lock);
+    pthread_mutex_lock(&h->commands.lock);
+    *out = h->told.status;
+    pthread_mutex_unlock(&h->commands.lock);
 }
 
 int helper_links(struct helper *h, struct member_link out[MEMBER_LINKS_MAX])
 {
-    pthread_mutex_lock(&h->lock);
-    int n = h->n_links;
-    memcpy(out, h->links, (size_t)n * sizeof *out);
-    pthread_mutex_unlock(&h->lock);
+    pthread_mutex_lock(&h->commands.lock);
+    int n = h->told.n_links;
+    memcpy(out, h->told.links, (size_t)n * sizeof *out);
+    pthread_mutex_unlock(&h->commands.lock);
     return n;
 }

@@ -81,12 +81,12 @@ static void sleep_until(struct helper *h, uint64_t deadline)
 
 static void note_status(struct helper *h)
 {
-    if (h->now < h->status_at + STATUS_NS)
+    if (h->now < h->told.status_at + STATUS_NS)
         return;
-    h->status_at = h->now;
-    pthread_mutex_lock(&h->lock);
-    member_status(h->m, &h->status.member);
-    pthread_mutex_unlock(&h->lock);
+    h->told.status_at = h->now;
+    pthread_mutex_lock(&h->commands.lock);
+    member_status(h->m, &h->told.status.member);
+    pthread_mutex_unlock(&h->commands.lock);
 }
 
 static void look(struct helper *h)
@@ -112,7 +112,7 @@ static void *run(void *arg)
     helper_commands_here(h);
     witness_raise_priority(); /* being late looks like being dead */
     look_everywhere(h);
-    while (!h->stop && !h->poor) {
+    while (!h->stop && !h->commands.poor) {
         look(h); /* everything that has arrived before the tick: see member_tick */
         if (h->now >= member_deadline(h->m) + LATE_NS) { /* the descriptors were asked that long ago */
             look_everywhere(h);
@@ -125,7 +125,7 @@ static void *run(void *arg)
         uint64_t core = member_deadline(h->m), rails = reach_deadline(h);
         sleep_until(h, core < rails ? core : rails);
     }
-    if (h->poor)
+    if (h->commands.poor)
         helper_ops.halt(h, "out of memory");
     return NULL;
 }
@@ -200,7 +200,7 @@ keel_status helper_create(const struct helper_config *config, const struct helpe
     pthread_mutexattr_t attributes;
     pthread_mutexattr_init(&attributes);
     pthread_mutexattr_setprotocol(&attributes, PTHREAD_PRIO_INHERIT);
-    pthread_mutex_init(&h->lock, &attributes);
+    pthread_mutex_init(&h->commands.lock, &attributes);
     pthread_mutexattr_destroy(&attributes);
     snprintf(h->host, sizeof h->host, "%s", config->host);
     snprintf(h->provider, sizeof h->provider, "%s", config->provider);
@@ -270,9 +270,9 @@ keel_status helper_start(struct helper *h, const struct helper_blob *blobs, int 
     h->m = member_create(&h->config.params, &ops, h->now);
     if (!h->m)
         return KEEL_ERR_ARG;
-    for (int i = 0; i < h->config.params.n && h->n_watched < HELPER_WATCHED_MAX; i++)
+    for (int i = 0; i < h->config.params.n && h->watch.n_first < HELPER_WATCHED_MAX; i++)
         if (h->peers[i].watched)
-            h->watched[h->n_watched++] = i;
+            h->watch.first[h->watch.n_first++] = i;
     sigset_t all, old;
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &old);
@@ -293,8 +293,8 @@ const char *helper_probe(const struct helper *h)
 
 int helper_watched(const struct helper *h, int out[HELPER_WATCHED_MAX])
 {
-    memcpy(out, h->watched, (size_t)h->n_watched * sizeof *out);
-    return h->n_watched;
+    memcpy(out, h->watch.first, (size_t)h->watch.n_first * sizeof *out);
+    return h->watch.n_first;
 }
 
 void helper_destroy(struct helper *h)
@@ -324,7 +324,7 @@ void helper_destroy(struct helper *h)
         close(h->epoll_fd);
     if (h->wake_fd >= 0)
         close(h->wake_fd);
-    pthread_mutex_destroy(&h->lock);
+    pthread_mutex_destroy(&h->commands.lock);
     free(h->peers);
     free(h);
 }

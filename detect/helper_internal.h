@@ -3,9 +3,9 @@
 #ifndef KEEL_DETECT_HELPER_INTERNAL_H
 #define KEEL_DETECT_HELPER_INTERNAL_H
 
-#include <pthread.h>
 #include <stdatomic.h>
 
+#include "detect/commands.h"
 #include "detect/dgram.h"
 #include "detect/helper.h"
 #include "detect/probe.h"
@@ -61,21 +61,22 @@ struct reach {
     struct seal_window datagrams, hellos;
 };
 
-struct helper_command {
-    enum {
-        CMD_SUBMIT,
-        CMD_PREPARED,
-        CMD_CHECK,
-        CMD_BROKEN,
-        CMD_REFUSED,
-        CMD_STAKE,
-        CMD_WAITS,
-        CMD_MEET,
-    } kind;
-    int node;
-    uint64_t proposal, value; /* value: of CMD_STAKE the stake, of CMD_WAITS until when */
-    struct candidate *candidate;
-    struct view_event event;
+/* May have something: their descriptors said so, or were not asked. The rest is looked at each time. */
+struct helper_due {
+    bool links, datagrams, answers;
+};
+
+/* Whom we watch. */
+struct helper_watch {
+    int reads[HELPER_WATCHED_MAX], n_reads; /* with several rails, as far as there is room */
+    int first[HELPER_WATCHED_MAX], n_first; /* at the start; fixed before the thread runs */
+};
+
+struct helper_counters {
+    _Atomic uint64_t wakeups, sent; /* datagrams */
+    _Atomic uint64_t dropped;       /* not ours: bad authenticator, wrong job or incarnation */
+    _Atomic uint64_t reads;
+    _Atomic uint64_t verbs_reads, verbs_sent; /* of these over libibverbs, and datagrams sent so */
 };
 
 struct helper {
@@ -104,35 +105,22 @@ struct helper {
     volatile _Atomic uint64_t heartbeat; /* read by the others; written by the thread */
     uint64_t beats;
     int epoll_fd, wake_fd;
-    struct {
-        bool links, datagrams, answers;
-    } due; /* may have something: their descriptors said so, or were not asked. The rest is looked at each time */
+    struct helper_due due;
     int n_knocks;
-    bool told_full;                         /* that there was no descriptor for one */
-    bool probing;                           /* some peer may have a probe */
-    int reads[HELPER_WATCHED_MAX], n_reads; /* with several rails: whom we watch, as far as there is room */
+    bool told_full; /* that there was no descriptor for one */
+    bool probing;   /* some peer may have a probe */
+    struct helper_watch watch;
     int ask_fd;
     struct witness witness; /* ours */
     pthread_t thread;
     bool started;
-    int watched[HELPER_WATCHED_MAX], n_watched; /* at the start; fixed before the thread runs */
-    atomic_bool stop, poor;                     /* poor: there was no memory for what another thread asked */
+    atomic_bool stop;
     uint64_t now;
 
-    pthread_mutex_t lock;
-    struct helper_command *commands;            /* lock */
-    int n_commands, cap_commands;               /* lock */
-    struct member_link links[MEMBER_LINKS_MAX]; /* lock */
-    int n_links;                                /* lock */
-    struct helper_status status;                /* lock */
-    uint64_t status_at;                         /* written last */
+    struct helper_commands commands;
+    struct helper_told told;
 
-    struct helper_counters {
-        _Atomic uint64_t wakeups, sent; /* datagrams */
-        _Atomic uint64_t dropped;       /* not ours: bad authenticator, wrong job or incarnation */
-        _Atomic uint64_t reads;
-        _Atomic uint64_t verbs_reads, verbs_sent; /* of these over libibverbs, and datagrams sent so */
-    } count;
+    struct helper_counters count;
 };
 
 /* helper.c: bytes from anywhere, not yet trusted. rail -1: by the device */

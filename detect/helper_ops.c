@@ -85,19 +85,19 @@ static void on_halt(void *user, const char *reason)
 
 static void note_said(struct helper *h, const struct member_report *report)
 {
-    pthread_mutex_lock(&h->lock);
-    struct helper_status *s = &h->status;
+    pthread_mutex_lock(&h->commands.lock);
+    struct helper_status *s = &h->told.status;
     if (s->n_said == HELPER_SAID_MAX)
         memmove(&s->said[0], &s->said[1], (size_t)--s->n_said * sizeof s->said[0]);
     s->said[s->n_said++] = *report;
-    pthread_mutex_unlock(&h->lock);
+    pthread_mutex_unlock(&h->commands.lock);
 }
 
 static void note_links(struct helper *h)
 {
-    pthread_mutex_lock(&h->lock);
-    h->n_links = member_links(h->m, h->links, MEMBER_LINKS_MAX);
-    pthread_mutex_unlock(&h->lock);
+    pthread_mutex_lock(&h->commands.lock);
+    h->told.n_links = member_links(h->m, h->told.links, MEMBER_LINKS_MAX);
+    pthread_mutex_unlock(&h->commands.lock);
 }
 
 static void on_report(void *user, const struct member_report *report)

@@ -128,8 +128,8 @@ static void leave_late_rail(struct helper *h, struct reach *p)
 uint64_t reach_deadline(const struct helper *h)
 {
     uint64_t next = UINT64_MAX;
-    for (int i = 0; i < h->n_reads; i++) {
-        const struct reach *p = &h->peers[h->reads[i]];
+    for (int i = 0; i < h->watch.n_reads; i++) {
+        const struct reach *p = &h->peers[h->watch.reads[i]];
         uint64_t at = way_has_other(&p->way, &p->addrs, h->now) ? late_at(h, p) : UINT64_MAX;
         next = at < next ? at : next;
     }
@@ -140,12 +140,12 @@ uint64_t reach_deadline(const struct helper *h)
 static void note_watched(struct helper *h, int node, bool on)
 {
     int i = 0;
-    while (i < h->n_reads && h->reads[i] != node)
+    while (i < h->watch.n_reads && h->watch.reads[i] != node)
         i++;
-    if (!on && i < h->n_reads)
-        h->reads[i] = h->reads[--h->n_reads];
-    else if (on && h->rails > 1 && i == h->n_reads && i < HELPER_WATCHED_MAX)
-        h->reads[h->n_reads++] = node;
+    if (!on && i < h->watch.n_reads)
+        h->watch.reads[i] = h->watch.reads[--h->watch.n_reads];
+    else if (on && h->rails > 1 && i == h->watch.n_reads && i < HELPER_WATCHED_MAX)
+        h->watch.reads[h->watch.n_reads++] = node;
 }
 
 void reach_watch(struct helper *h, int node, bool on)
@@ -313,7 +313,7 @@ void reach_tick(struct helper *h)
         any |= p->probe != NULL;
     }
     h->probing = any;
-    for (int i = 0; i < h->n_reads; i++)
-        if (h->now >= late_at(h, &h->peers[h->reads[i]]))
-            reach_keep(h, h->reads[i]);
+    for (int i = 0; i < h->watch.n_reads; i++)
+        if (h->now >= late_at(h, &h->peers[h->watch.reads[i]]))
+            reach_keep(h, h->watch.reads[i]);
 }

@@ -198,13 +198,13 @@ static keel_status ofi_open(const struct tp_config *config, struct tp **out)
     TAILQ_INIT(&tp->graveyard);
     STAILQ_INIT(&tp->cm_events);
     TAILQ_INIT(&tp->held);
-    TAILQ_INIT(&tp->free_xfers);
-    TAILQ_INIT(&tp->free_rbufs);
+    TAILQ_INIT(&tp->pools.free_xfers);
+    TAILQ_INIT(&tp->pools.free_rbufs);
     tp->rdma = is_rdma(config->provider);
     tp->recv_depth = tp->rdma                 ? RDMA_CREDITS + RDMA_RESERVE
                      : config->recv_depth > 0 ? config->recv_depth
                                               : OFI_RECV_DEPTH;
-    tp->rbuf_bytes = tp->rdma ? RDMA_FRAME : TP_BULK_MAX;
+    tp->pools.rbuf_bytes = tp->rdma ? RDMA_FRAME : TP_BULK_MAX;
     keel_status status = find_rails(tp, config);
     int rc = status == KEEL_OK ? open_queues(tp) : 0;
     if (!rc && status == KEEL_OK && tp->rdma)

@@ -286,7 +286,7 @@ void ofi_ep_destroy(struct tp_ep *tp_ep)
     orphan_all(tp, ep);
     if (ep->req)
         ep->req->ep = NULL;
-    tp->hidden -= ep->hidden;
+    tp->device.hidden -= ep->hidden;
     if (ep->whole)
         ofi_copy_free(tp, ep->whole);
     struct cm_event *event = STAILQ_FIRST(&tp->cm_events), *next;

@@ -75,9 +75,9 @@ static void on_error(struct ofi_tp *tp)
     struct fi_eq_err_entry err = {0};
     if (fi_eq_readerr(tp->eq, &err, 0) < 0)
         return;
-    if (err.err == FI_ENODEV && tp->rdma && !tp->gone) { /* each connection and the listener say it */
-        tp->gone = true;
-        ofi_cm_tell(tp, &tp->told_gone, (struct tp_event){.type = TP_GONE});
+    if (err.err == FI_ENODEV && tp->rdma && !tp->device.gone) { /* each connection and the listener say it */
+        tp->device.gone = true;
+        ofi_cm_tell(tp, &tp->device.told_gone, (struct tp_event){.type = TP_GONE});
     }
     if (!err.fid || err.fid->fclass != FI_CLASS_EP)
         return;

@@ -193,8 +193,8 @@ static ssize_t post_write(struct ofi_ep *ep, struct xfer *x, const struct fi_msg
     struct ofi_tp *tp = tp_of(ep);
     const struct fi_rma_iov *to = write->rma_iov;
     struct fi_rma_iov last = {.addr = to->addr + to->len - 1, .len = 1, .key = to->key};
-    struct iovec here = {.iov_base = tp->scratch, .iov_len = 1};
-    void *desc = fi_mr_desc(tp->scratch_mr);
+    struct iovec here = {.iov_base = tp->device.scratch, .iov_len = 1};
+    void *desc = fi_mr_desc(tp->device.scratch_mr);
     struct fi_msg_rma read = {
         .msg_iov = &here, .desc = &desc, .iov_count = 1, .rma_iov = &last, .rma_iov_count = 1, .context = x};
     return fi_readmsg(ep->fid, &read, FI_COMPLETION);

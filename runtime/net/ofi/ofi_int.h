@@ -201,6 +201,25 @@ struct ofi_rail {
     int listen_fd;     /* the provider's; -1: not there */
 };
 
+/* Memory of transfers, ofi_pool.c. */
+struct ofi_pools {
+    struct xfer_list free_xfers, free_rbufs;
+    struct copybuf *free_small, *free_large, *free_bulk;
+    struct copybuf *placed; /* for the next message; kept until one is composed in it. NULL: none */
+    struct pool_block *blocks;
+    size_t rbuf_bytes;
+};
+
+/* Of a provider over an RDMA device, ofi_rdma.c and ofi_rdma_accept.c. */
+struct ofi_device {
+    uint8_t scratch[8]; /* what a read that follows a write brings */
+    struct fid_mr *scratch_mr;
+    struct openings *openings;
+    int hidden;                /* endpoints that the caller has not accepted */
+    bool gone;                 /* it was taken away, */
+    struct cm_event told_gone; /* which has been told */
+};
+
 struct ofi_tp {
     struct tp base;
     struct ofi_rail rail[TP_RAILS_MAX];
@@ -219,27 +238,18 @@ struct ofi_tp {
     int recv_depth;
     size_t inject_max;
     uint32_t polls;
-    int opening;               /* eps in EP_CONNECTING or EP_ACCEPTING */
-    bool eq_due;               /* read the event queue at the next poll */
-    bool gone;                 /* RDMA: the device was taken away, */
-    struct cm_event told_gone; /* which has been told */
+    int opening; /* eps in EP_CONNECTING or EP_ACCEPTING */
+    bool eq_due; /* read the event queue at the next poll */
+    struct ofi_device device;
     struct ep_list eps, waiting, ending, graveyard;
     struct ofi_ep *
         kept; /* memory of one that could not be opened, for the next: so attempts get further where memory is scarce */
     STAILQ_HEAD(, cm_event) cm_events;
     LIST_HEAD(, tp_connreq) reqs;
     LIST_HEAD(, region) regions;
-    struct xfer_list held; /* receive buffers the caller is looking at until the next poll */
-    struct xfer_list free_xfers, free_rbufs;
-    struct copybuf *free_small, *free_large, *free_bulk;
+    struct xfer_list held;       /* receive buffers the caller is looking at until the next poll */
     struct copybuf *held_wholes; /* as held */
-    struct copybuf *placed;      /* for the next message; kept until one is composed in it. NULL: none */
-    struct pool_block *blocks;
-    size_t rbuf_bytes;
-    uint8_t scratch[8]; /* RDMA: what a read that follows a write brings */
-    struct fid_mr *scratch_mr;
-    struct openings *openings;
-    int hidden;
+    struct ofi_pools pools;
     struct fi_cq_msg_entry entries[OFI_CQ_BATCH]; /* being handled: too many for a stack */
     struct guard guard, guard_next;               /* as of the last sweep; of one that runs */
 };

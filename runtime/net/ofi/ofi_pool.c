@@ -30,32 +30,32 @@ static void *block_add(struct ofi_tp *tp, size_t size, void **desc)
         }
         *desc = fi_mr_desc(block->mr);
     }
-    block->next = tp->blocks;
-    tp->blocks = block;
+    block->next = tp->pools.blocks;
+    tp->pools.blocks = block;
     return memory;
 }
 
 struct xfer *ofi_xfer_take(struct ofi_tp *tp)
 {
-    struct xfer *x = TAILQ_FIRST(&tp->free_xfers);
+    struct xfer *x = TAILQ_FIRST(&tp->pools.free_xfers);
     if (!x) {
         struct xfer *fresh = block_add(tp, XFERS_PER_BLOCK * sizeof(*fresh), NULL);
         if (!fresh)
             return NULL;
         for (int i = 0; i < XFERS_PER_BLOCK; i++)
-            TAILQ_INSERT_TAIL(&tp->free_xfers, &fresh[i], link);
+            TAILQ_INSERT_TAIL(&tp->pools.free_xfers, &fresh[i], link);
         x = fresh;
     }
-    TAILQ_REMOVE(&tp->free_xfers, x, link);
+    TAILQ_REMOVE(&tp->pools.free_xfers, x, link);
     x->control = x->written = x->given_up = false;
     return x;
 }
 
 struct xfer *ofi_rbuf_take(struct ofi_tp *tp)
 {
-    struct xfer *x = TAILQ_FIRST(&tp->free_rbufs);
+    struct xfer *x = TAILQ_FIRST(&tp->pools.free_rbufs);
     if (!x) {
-        size_t each = (sizeof(struct rbuf) + tp->rbuf_bytes + ALIGNED - 1) / ALIGNED * ALIGNED;
+        size_t each = (sizeof(struct rbuf) + tp->pools.rbuf_bytes + ALIGNED - 1) / ALIGNED * ALIGNED;
         void *desc;
         uint8_t *fresh = block_add(tp, RBUFS_PER_BLOCK * each, &desc);
         if (!fresh)
@@ -64,18 +64,20 @@ struct xfer *ofi_rbuf_take(struct ofi_tp *tp)
             struct rbuf *buf = (struct rbuf *)(fresh + (size_t)i * each);
             buf->x.kind = XFER_RECV;
             buf->desc = desc;
-            TAILQ_INSERT_TAIL(&tp->free_rbufs, &buf->x, link);
+            TAILQ_INSERT_TAIL(&tp->pools.free_rbufs, &buf->x, link);
         }
         x = (struct xfer *)fresh;
     }
-    TAILQ_REMOVE(&tp->free_rbufs, x, link);
+    TAILQ_REMOVE(&tp->pools.free_rbufs, x, link);
     ((struct rbuf *)x)->counts = false;
     return x;
 }
 
 static struct copybuf **copies_of(struct ofi_tp *tp, uint32_t size)
 {
-    return size == OFI_SMALL_COPY ? &tp->free_small : size == OFI_LARGE_COPY ? &tp->free_large : &tp->free_bulk;
+    return size == OFI_SMALL_COPY   ? &tp->pools.free_small
+           : size == OFI_LARGE_COPY ? &tp->pools.free_large
+                                    : &tp->pools.free_bulk;
 }
 
 struct copybuf *ofi_copy_take(struct ofi_tp *tp, size_t len)
@@ -110,12 +112,12 @@ void ofi_copy_free(struct ofi_tp *tp, struct copybuf *copy)
 
 void ofi_pools_free(struct ofi_tp *tp)
 {
-    while (tp->blocks) {
-        struct pool_block *next = tp->blocks->next;
-        if (tp->blocks->mr)
-            fi_close(&tp->blocks->mr->fid);
-        free(tp->blocks);
-        tp->blocks = next;
+    while (tp->pools.blocks) {
+        struct pool_block *next = tp->pools.blocks->next;
+        if (tp->pools.blocks->mr)
+            fi_close(&tp->pools.blocks->mr->fid);
+        free(tp->pools.blocks);
+        tp->pools.blocks = next;
     }
 }
 
@@ -124,12 +126,12 @@ void ofi_xfer_free(struct ofi_tp *tp, struct xfer *x)
     x->ep = NULL;
     x->op = NULL;
     if (x->kind == XFER_RECV) {
-        TAILQ_INSERT_HEAD(&tp->free_rbufs, x, link);
+        TAILQ_INSERT_HEAD(&tp->pools.free_rbufs, x, link);
         return;
     }
     if (x->copy) {
         ofi_copy_free(tp, x->copy);
         x->copy = NULL;
     }
-    TAILQ_INSERT_HEAD(&tp->free_xfers, x, link);
+    TAILQ_INSERT_HEAD(&tp->pools.free_xfers, x, link);
 }

@@ -78,7 +78,8 @@ void rdma_hints(struct fi_info *hints)
  * read has a key. */
 static int register_scratch(struct ofi_tp *tp, struct fid_mr **mr)
 {
-    return fi_mr_reg(tp->domain, tp->scratch, sizeof tp->scratch, FI_READ | FI_REMOTE_READ, 0, 0, 0, mr, NULL);
+    return fi_mr_reg(tp->domain, tp->device.scratch, sizeof tp->device.scratch, FI_READ | FI_REMOTE_READ, 0, 0, 0, mr,
+                     NULL);
 }
 
 static bool cache_is_off(struct ofi_tp *tp)
@@ -86,7 +87,7 @@ static bool cache_is_off(struct ofi_tp *tp)
     struct fid_mr *again;
     if (register_scratch(tp, &again))
         return false;
-    bool off = fi_mr_key(again) != fi_mr_key(tp->scratch_mr);
+    bool off = fi_mr_key(again) != fi_mr_key(tp->device.scratch_mr);
     fi_close(&again->fid);
     return off;
 }
@@ -95,7 +96,7 @@ static bool cache_is_off(struct ofi_tp *tp)
  * it is tried. */
 static int try_to_lock(struct ofi_tp *tp, int connections)
 {
-    size_t needed = (size_t)connections * (size_t)tp->recv_depth * tp->rbuf_bytes;
+    size_t needed = (size_t)connections * (size_t)tp->recv_depth * tp->pools.rbuf_bytes;
     struct rlimit limit;
     if (getrlimit(RLIMIT_MEMLOCK, &limit) || limit.rlim_cur >= needed)
         return 0;
@@ -115,7 +116,7 @@ int rdma_open(struct ofi_tp *tp, int connections)
 {
     int rc = try_to_lock(tp, connections);
     if (!rc)
-        rc = register_scratch(tp, &tp->scratch_mr);
+        rc = register_scratch(tp, &tp->device.scratch_mr);
     if (rc)
         return rc;
     if (!cache_is_off(tp)) {
@@ -128,7 +129,7 @@ int rdma_open(struct ofi_tp *tp, int connections)
     pthread_mutex_init(&all->lock, NULL);
     STAILQ_INIT(&all->done);
     all->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    tp->openings = all;
+    tp->device.openings = all;
     struct epoll_event event = {.events = EPOLLIN};
     return all->event_fd >= 0 && epoll_ctl(tp->epoll_fd, EPOLL_CTL_ADD, all->event_fd, &event) == 0 ? 0 : -FI_EOTHER;
 }
@@ -176,7 +177,7 @@ keel_status rdma_connect(struct ofi_ep *ep, const void *hello, size_t len)
     memcpy(o->info->dest_addr, &ep->peer, tp->info->src_addrlen);
     o->info->dest_addrlen = tp->info->src_addrlen;
     o->domain = tp->domain;
-    o->all = tp->openings;
+    o->all = tp->device.openings;
     o->ep = ep;
     o->len = len;
     if (len)
@@ -187,7 +188,7 @@ keel_status rdma_connect(struct ofi_ep *ep, const void *hello, size_t len)
         ofi_ep_discard(ep);
         return KEEL_ERR_SYSTEM;
     }
-    tp->openings->running++;
+    tp->device.openings->running++;
     ep->opening = o;
     return KEEL_OK;
 }
@@ -213,7 +214,7 @@ void rdma_abandon(struct ofi_ep *ep)
 
 bool rdma_any_opened(const struct ofi_tp *tp)
 {
-    return tp->openings && atomic_load_explicit(&tp->openings->finished, memory_order_relaxed) > 0;
+    return tp->device.openings && atomic_load_explicit(&tp->device.openings->finished, memory_order_relaxed) > 0;
 }
 
 static void go_on(struct opening *o)
@@ -262,7 +263,7 @@ static struct opening *take_one(struct openings *all)
 void rdma_take_opened(struct ofi_tp *tp)
 {
     struct opening *o;
-    while ((o = take_one(tp->openings)) != NULL)
+    while ((o = take_one(tp->device.openings)) != NULL)
         go_on(o);
     tp->eq_due = true;
 }
@@ -270,7 +271,7 @@ void rdma_take_opened(struct ofi_tp *tp)
 /* All endpoints have been destroyed. */
 void rdma_close(struct ofi_tp *tp)
 {
-    struct openings *all = tp->openings;
+    struct openings *all = tp->device.openings;
     while (all && all->running > 0) {
         struct opening *o = take_one(all);
         struct pollfd opened = {.fd = all->event_fd, .events = POLLIN};
@@ -285,8 +286,8 @@ void rdma_close(struct ofi_tp *tp)
         pthread_mutex_destroy(&all->lock);
         free(all);
     }
-    if (tp->scratch_mr)
-        fi_close(&tp->scratch_mr->fid);
+    if (tp->device.scratch_mr)
+        fi_close(&tp->device.scratch_mr->fid);
 }
 
 void rdma_on_connected(struct ofi_ep *ep)

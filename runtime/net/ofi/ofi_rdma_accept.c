@@ -11,7 +11,7 @@ enum { HIDDEN_MAX = 128, HELLO_MS = 1000 };
 
 void rdma_on_connreq(struct ofi_tp *tp, struct fi_info *info)
 {
-    struct ofi_ep *ep = tp->hidden < HIDDEN_MAX ? ofi_ep_new(tp, NULL, EP_ACCEPTING) : NULL;
+    struct ofi_ep *ep = tp->device.hidden < HIDDEN_MAX ? ofi_ep_new(tp, NULL, EP_ACCEPTING) : NULL;
     if (!ep) {
         fi_reject(tp->rail[0].pep, info->handle, NULL, 0);
         fabric_calls.freeinfo(info);
@@ -31,7 +31,7 @@ void rdma_on_connreq(struct ofi_tp *tp, struct fi_info *info)
         ofi_ep_discard(ep);
     } else {
         ep->hidden = true;
-        tp->hidden++;
+        tp->device.hidden++;
     }
     fabric_calls.freeinfo(info);
 }
@@ -70,7 +70,7 @@ keel_status rdma_accept(struct ofi_tp *tp, struct tp_connreq *req, void *user, s
     if (!ep || ep->state != EP_ACCEPTING)
         return KEEL_ERR_LINK; /* the connector has left */
     ep->hidden = false;
-    tp->hidden--;
+    tp->device.hidden--;
     ep->base.user = user;
     rdma_tell(ep, FRAME_ACCEPTED, NULL, 0);
     if (ep->state == EP_ACCEPTING) {
@@ -94,7 +94,7 @@ void rdma_reject(struct ofi_tp *tp, struct tp_connreq *req)
 /* Who has not said hello in time, or has been rejected and stays. */
 void rdma_guard(struct ofi_tp *tp)
 {
-    if (!tp->hidden)
+    if (!tp->device.hidden)
         return;
     uint64_t now = clock_now_ns();
     struct ofi_ep *ep, *next;

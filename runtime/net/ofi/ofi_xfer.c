@@ -26,7 +26,7 @@ bool ofi_recv_post(struct ofi_ep *ep, struct xfer *x)
 {
     struct rbuf *buf = (struct rbuf *)x;
     struct ofi_tp *tp = ofi_tp_of_ep(ep);
-    if (fi_recv(ep->fid, buf->data, tp->rbuf_bytes, buf->desc, FI_ADDR_UNSPEC, x) != 0)
+    if (fi_recv(ep->fid, buf->data, tp->pools.rbuf_bytes, buf->desc, FI_ADDR_UNSPEC, x) != 0)
         return false;
     x->ep = ep;
     TAILQ_INSERT_TAIL(&ep->posted_recvs, x, link);
@@ -133,22 +133,22 @@ void *ofi_place(struct tp_ep *tp_ep, size_t hlen, size_t len)
     struct ofi_tp *tp = ofi_tp_of(tp_ep->tp);
     if (tp->rdma || hlen + len <= tp->inject_max || hlen > TP_BULK_MAX || len > TP_BULK_MAX - hlen)
         return NULL;
-    if (tp->placed && tp->placed->size < hlen + len) {
-        ofi_copy_free(tp, tp->placed);
-        tp->placed = NULL;
+    if (tp->pools.placed && tp->pools.placed->size < hlen + len) {
+        ofi_copy_free(tp, tp->pools.placed);
+        tp->pools.placed = NULL;
     }
-    if (!tp->placed)
-        tp->placed = ofi_copy_take(tp, hlen + len);
-    return tp->placed ? tp->placed->data + hlen : NULL;
+    if (!tp->pools.placed)
+        tp->pools.placed = ofi_copy_take(tp, hlen + len);
+    return tp->pools.placed ? tp->pools.placed->data + hlen : NULL;
 }
 
 /* The one with the body in it already, if it is there, or another one. */
 static struct copybuf *copy_for(struct ofi_tp *tp, size_t hlen, const void *body, size_t len)
 {
-    struct copybuf *placed = tp->placed;
+    struct copybuf *placed = tp->pools.placed;
     if (!placed || body != placed->data + hlen)
         return ofi_copy_take(tp, hlen + len);
-    tp->placed = NULL;
+    tp->pools.placed = NULL;
     return placed;
 }
 
