@@ -89,19 +89,20 @@ static const char *is_forbidden(const void *address, size_t bytes)
 {
     const uintptr_t at = (uintptr_t)address, end = at + bytes;
     const char *why = NULL;
-    char *line = NULL, *rest;
-    size_t room = 0;
+    char part[128], *rest; /* of a line, whose first fields these are: FROM-TO rwxp */
     uintptr_t from = 0;
     FILE *f = fopen("/proc/self/maps", "re");
-    while (f && !why && from < end && getline(&line, &room, f) > 0) { /* FROM-TO rwxp ... */
-        from = (uintptr_t)strtoull(line, &rest, 16);
+    for (bool begins = true; f && !why && from < end && fgets(part, sizeof part, f);
+         begins = strchr(part, '\n') != NULL) {
+        if (!begins)
+            continue;
+        from = (uintptr_t)strtoull(part, &rest, 16);
         uintptr_t to = *rest == '-' ? (uintptr_t)strtoull(rest + 1, &rest, 16) : from;
         if (from < end && at < to && strlen(rest) > 4)
             why = rest[1] != 'r'                     ? "the process may not read it"
                   : rest[2] != 'w' && rest[4] == 'p' ? "the process may not write to it"
                                                      : NULL;
     }
-    free(line);
     if (f)
         fclose(f);
     return why;
