@@ -134,23 +134,43 @@ struct watched {
 static pthread_mutex_t watched_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct watched *all_watched; /* by fd; under watched_lock */
 
-/* When it began, in the kernel's ticks; 0: it has ended. */
-static unsigned long long began(pid_t pid)
+/* /proc/PID/stat. 0: there is no such process; -1: nobody can look (no descriptors, say), errno says why. */
+static ssize_t read_stat(pid_t pid, char *text, size_t size)
 {
-    char path[32], text[1024];
-    unsigned long long ticks = 0;
+    char path[32];
     snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    FILE *f = fopen(path, "re");
-    size_t n = f ? fread(text, 1, sizeof text - 1, f) : 0;
-    text[n] = '\0';
-    if (f)
-        fclose(f);
-    char state = 'X', *behind = strrchr(text, ')'); /* of the command, which may have any */
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd >= 0 ? read(fd, text, size - 1) : -1;
+    int why = errno;
+    if (fd >= 0)
+        close(fd);
+    text[n > 0 ? n : 0] = '\0';
+    errno = why;
+    return n < 0 && (why == ENOENT || why == ESRCH) ? 0 : n;
+}
+
+/* When it began, in the kernel's ticks; *ticks 0: it has ended. False: nobody can look. */
+static bool began(pid_t pid, unsigned long long *ticks)
+{
+    char text[1024], state = 'X';
+    *ticks = 0;
+    if (read_stat(pid, text, sizeof text) < 0)
+        return false;
+    const char *behind = strrchr(text, ')'); /* of the command, which may have any */
     if (!behind ||
         sscanf(behind + 1, " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu", &state,
-               &ticks) != 2) // NOLINT(cert-err34-c): what the kernel wrote
-        return 0;
-    return state == 'Z' || state == 'X' ? 0 : ticks;
+               ticks) != 2 || // NOLINT(cert-err34-c): what the kernel wrote
+        state == 'Z' ||
+        state == 'X')
+        *ticks = 0;
+    return true;
+}
+
+/* Where nobody can look it has not, as long as somebody has the number. */
+static bool has_gone(const struct watched *w)
+{
+    unsigned long long now;
+    return began(w->pid, &now) ? now != w->began : kill(w->pid, 0) < 0 && errno == ESRCH;
 }
 
 static void *watch(void *arg)
@@ -162,7 +182,7 @@ static void *watch(void *arg)
     while ((rc = waitid(P_PID, (id_t)w->pid, &info, WEXITED | WNOWAIT)) < 0 && errno == EINTR)
         ;
     struct pollfd closed = {.fd = w->end}; /* POLLERR when nobody reads any more */
-    while (rc < 0 && began(w->pid) == w->began && poll(&closed, 1, LOOK_MS) == 0)
+    while (rc < 0 && !has_gone(w) && poll(&closed, 1, LOOK_MS) == 0)
         ;
     close(w->end);
     free(w);
@@ -201,10 +221,12 @@ static int open_without_pidfd(pid_t pid)
         free(w);
         return -1;
     }
-    *w = (struct watched){.fd = ends[0], .end = ends[1], .pid = pid, .began = began(pid)};
-    bool ended_child = w->began == 0 && waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT | WNOHANG) == 0;
-    errno = ESRCH;
-    if ((w->began == 0 && !ended_child) || !start_watching(w)) {
+    *w = (struct watched){.fd = ends[0], .end = ends[1], .pid = pid};
+    bool looked = began(pid, &w->began);
+    bool ended_child = looked && w->began == 0 && waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT | WNOHANG) == 0;
+    if (looked)
+        errno = ESRCH;
+    if (!looked || (w->began == 0 && !ended_child) || !start_watching(w)) {
         int error = errno;
         close(ends[0]);
         close(ends[1]);
@@ -225,18 +247,20 @@ int process_open(pid_t pid)
     return fd < 0 && is_missing(errno) ? open_without_pidfd(pid) : fd;
 }
 
-/* Whose pidfd it is; -1 if it has ended. */
+/* Whose pidfd it is. -1: errno says why; ESRCH: it has ended. */
 static pid_t pid_of(int pidfd)
 {
     char path[48], line[128];
     int pid = -1;
     snprintf(path, sizeof path, "/proc/self/fdinfo/%d", pidfd);
     FILE *f = fopen(path, "re");
-    while (f && pid < 0 && fgets(line, sizeof line, f))
+    if (!f)
+        return -1;
+    errno = ESRCH;
+    while (pid < 0 && fgets(line, sizeof line, f))
         if (sscanf(line, "Pid: %d", &pid) != 1) // NOLINT(cert-err34-c): what the kernel wrote
             pid = -1;
-    if (f)
-        fclose(f);
+    fclose(f);
     return pid;
 }
 
@@ -249,7 +273,7 @@ bool process_has_ended(int process)
     const struct watched *w = all_watched;
     while (w && w->fd != process)
         w = w->next;
-    bool gone = w && began(w->pid) != w->began;
+    bool gone = w && has_gone(w);
     pthread_mutex_unlock(&watched_lock);
     return gone;
 }
@@ -263,16 +287,11 @@ struct pidfd_end {
 enum { PIDFD_END = 1 << 3 };
 #define PIDFD_END_GET _IOWR(0xFF, 11, struct pidfd_end)
 
-/* The text behind the command's name in /proc/PID/stat, from the process's state on; NULL: there is no such process. */
+/* The text behind the command's name in /proc/PID/stat, from the process's state on; NULL: there is no such process, or nobody can look. */
 static const char *stat_of(pid_t pid, char *text, size_t size)
 {
-    char path[32];
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    FILE *f = fopen(path, "re");
-    size_t n = f ? fread(text, 1, size - 1, f) : 0;
-    text[n] = '\0';
-    if (f)
-        fclose(f);
+    if (read_stat(pid, text, size) < 0)
+        return NULL;
     const char *behind = strrchr(text, ')');
     return behind && behind[1] ? behind + 2 : NULL;
 }
@@ -349,13 +368,11 @@ int process_signal(int process, int signal_number)
     while (w && w->fd != process)
         w = w->next;
     pid_t pid = w ? w->pid : -1;
-    bool same = w && began(pid) == w->began;
+    bool gone = w && has_gone(w);
     pthread_mutex_unlock(&watched_lock);
-    if (!w) {
-        pid = pid_of(process);
-        same = pid > 0 && poll(&ended, 1, 0) == 0;
-    }
-    if (!same) {
+    if (!w && (pid = pid_of(process)) < 0)
+        return -1;
+    if (gone || poll(&ended, 1, 0) != 0) { /* its number may be another's by now */
         errno = ESRCH;
         return -1;
     }
