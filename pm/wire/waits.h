@@ -41,7 +41,7 @@ enum waits_why {
     WAITS_TAKING, /* rank a has not taken what was sent to it */
 };
 
-enum { WAITS_CALL = 32, WAITS_LINE = 400 };
+enum { WAITS_CALL = 48, WAITS_LINE = 400 };
 
 struct waits_entry {
     int rank;

@@ -287,7 +287,8 @@ struct pidfd_end {
 enum { PIDFD_END = 1 << 3 };
 #define PIDFD_END_GET _IOWR(0xFF, 11, struct pidfd_end)
 
-/* The text behind the command's name in /proc/PID/stat, from the process's state on; NULL: there is no such process, or nobody can look. */
+/* The text behind the command's name in /proc/PID/stat, from the process's state on; NULL: there is no such process, or
+ * nobody can look. */
 static const char *stat_of(pid_t pid, char *text, size_t size)
 {
     if (read_stat(pid, text, size) < 0)

@@ -2,6 +2,7 @@
 has failed. Nothing public asks for it: the agent is told over its console, as keelctl would be."""
 import json
 import os
+import re
 import resource
 import signal
 import socket
@@ -23,6 +24,10 @@ def move(job, node, rank, to):
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as console:
         console.connect("\0keel/%s/%d" % (job.id(), node))
         console.sendall(struct.pack("<I", len(body)) + body)
+
+
+def status(job):
+    return subprocess.run([KEELCTL, "status", job.id()], capture_output=True, text=True, timeout=60).stdout
 
 
 def begun(job, rank):
@@ -119,6 +124,29 @@ def test_a_rank_that_slides_before_its_neighbour_stores_when_its_part_has_come()
         assert code == 0 and job.stdout().count("failures") == 6, (code, job.stdout(), job.stderr())
         moved = [rank for rank in (0, 1, 4, 5) if len(begun(job, rank)) > 1]
         assert moved and len(moved) % 2 == 0, job.stdout()
+
+
+def waits_for_its_part(how, call):
+    """Rank 3 stands still on its way out; rank 2, which has begun on the next node, waits for the memory of both."""
+    with Job(["-n", "6", "--nodes", "3", "--grid", "5", "--spare-alloc", "1D(1,2)", "--substitution", "1D",
+              "--on-failure", "substitute", MOVED, "200", how],
+             env={"KEEL_FAULT": "rank.move_called:1:stop:rank=3", "KEEL_LEAVE_MS": "600000"}) as job:
+        wait_until_it_counts(job, 6)
+        pid = rank_pids(job, 3)[0]
+        subprocess.run([KEELCTL, "kill-node", job.id(), "0"], check=True, capture_output=True, timeout=60)
+        wait_for(lambda: state_of(pid) == "T", "rank 3 to be on its way out")
+        shown = r"rank 2 +pid .*\n +has waited [\d.]+ s in %s for " % call
+        wait_for(lambda: re.search(shown, status(job)), "keelctl status to say that rank 2 waits for its part")
+        line = r"keelrun: rank 2 has waited \d+ s in %s for " % call
+        wait_for(lambda: re.search(line, job.stderr()), "the terminal to say it")
+        os.kill(pid, signal.SIGCONT)
+        code = job.wait()
+        assert code == 0, (code, job.stdout(), job.stderr())
+        assert not job.events("made_to_leave"), job.events("made_to_leave")
+
+
+def test_who_waits_for_its_part_is_told():
+    waits_for_its_part("stores", "keel_update_begin or keel_segment_track")
 
 
 def test_ranks_of_a_node_slide_behind_the_same_collective():

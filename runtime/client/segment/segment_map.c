@@ -72,7 +72,7 @@ uint8_t *segment_map_home(struct keel_segment *s, keel_status *status)
 {
     enum { LOOK_AGAIN_MS = 1 };
     struct client *c = s->client;
-    struct wait wait = {.call = WAIT_PART, .keeps = true};
+    struct wait wait = {.call = s->redundancy == KEEL_REDUNDANCY_NONE ? WAIT_ADDRESS : WAIT_PART, .keeps = true};
     uint8_t *base;
     while ((*status = look_for_home(s, &base)) == KEEL_IN_PROGRESS) {
         client_lock(c);

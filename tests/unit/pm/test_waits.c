@@ -9,6 +9,8 @@
 
 #include <cmocka.h>
 
+#include "runtime/wire/wait.h"
+
 enum { NODES = 3, RANKS = 6 };
 static const uint64_t S = 1000000000, MS = 1000000;
 static const int rank_node[RANKS] = {0, 0, 1, 1, 2, 2};
@@ -391,6 +393,13 @@ static void test_waits_bad_reports_are_left_out(void **state)
     expect("");
 }
 
+static void test_waits_names_of_calls_are_told_whole(void **state)
+{
+    (void)state;
+    for (uint32_t call = 0; call < WAIT_CALLS; call++)
+        assert_true(strlen(wait_call_name(call)) < WAITS_CALL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -407,6 +416,7 @@ int main(void)
         cmocka_unit_test(test_waits_for_memory_name_the_process_that_has_none),
         cmocka_unit_test(test_waits_for_a_view_name_who_does_not_answer_it),
         cmocka_unit_test(test_waits_bad_reports_are_left_out),
+        cmocka_unit_test(test_waits_names_of_calls_are_told_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
