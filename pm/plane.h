@@ -47,6 +47,7 @@ struct plane_view {
     const int *rank_node;   /* [ranks] -1: nobody runs the rank */
     const bool *node_alive; /* [settings_ids] */
     int free;               /* nodes of the grid that no slot is on or goes to */
+    int files;              /* the set whose files count (view/view.h); -1: none */
     bool by_loss;           /* the job ends, for a loss that the program is not written for; nobody goes on anywhere */
     /* [REPLICAS_MAX] the sets of a program with replicas: what is left of those that are retired is to be ended */
     const struct replica_loss *loss;
@@ -154,6 +155,8 @@ char *plane_detection_json(struct plane *plane);
 char *plane_counters_json(struct plane *plane);
 /* Processes do what no replica can do for another: a set that loses one is retired. Also if it was said before. */
 void plane_needs_sets(struct plane *plane);
+/* The process has written a file: the set whose files count has all ranks that have. */
+void plane_writes(struct plane *plane, struct life life);
 /* keelrun (or keelctl stop) wants the job to end with this code: becomes a view event, everybody gets job_over. */
 void plane_stop_job(struct plane *plane, int code, const char *why);
 /* Compare the copies of all segments (runtime/agent/verify.h); verified follows, with this id. */

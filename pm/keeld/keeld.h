@@ -89,6 +89,7 @@ struct keeld_process {
     bool retired;       /* its set has lost another process: it is ended, and nobody is told */
     int aborted;        /* with which code it said that it ends the job (PMI); 0: it has not */
     uint64_t leave_by;  /* its rank goes elsewhere: who has not ended by then (uv_now) is overdue; 0: nobody asks */
+    bool writes;        /* files, and the plane was told */
     bool leaves;        /* it was asked to, and not to stay since: its rank goes on in another process */
     bool made_to_leave; /* killed for it, unless it ends by itself before */
     int hidden_pid;     /* the rank's process, which this one has started, and which has died: 0: none; */
@@ -115,6 +116,7 @@ struct keeld_view {
     bool *alive;                            /* [settings_ids] */
     int born;                               /* so many numbers were given so far: who is born lives in that view */
     struct replica_loss loss[REPLICAS_MAX]; /* of each set */
+    int files;                              /* the set whose files count; -1: none */
 };
 
 /* How the job ended, as far as is known here, and how we do. */
@@ -154,7 +156,7 @@ struct keeld {
 
     struct {
         bool said;       /* that sets need all their processes */
-        uv_timer_t look; /* at what is written, while a set lacks one */
+        uv_timer_t look; /* at who writes, while a set lacks one */
     } partners;
 
     struct keeld_kind kind;
@@ -294,7 +296,7 @@ json_t *keeld_sets_json(const struct replica_map *m, const struct replica_loss *
 /* partners.c: they come to nothing where a set that loses a process is retired in any case. The plane is there. */
 void keeld_partners_need_all(struct keeld *a);
 /* The process ends. */
-void keeld_partners_look_at(struct keeld *a, const struct keeld_process *e);
+void keeld_partners_look_at(struct keeld *a, struct keeld_process *e);
 void keeld_partners_view(struct keeld *a, const struct plane_view *v);
 
 /* starts.c */

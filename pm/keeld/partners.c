@@ -3,9 +3,11 @@
  * from then on.
  *
  *   MPI     the set's MPI world has lost a process: said when one asks for PMI
- *   files   what several ranks write to one file lies in no set as a whole, if ranks are dead in two: said when a set
- *           has lost a process, or a process ends, and a file was written. So the set whose files count in the end has
- *           all its ranks, as what a process says before its end comes before it in the views */
+ *
+ * And who has written files: what several ranks write to one file is whole in a set that has all of them, and the
+ * lowest such set is the one whose files count in the end; where there is none any more sets that lack somebody are
+ * retired (view/sets.c). It is said when a set has lost a process, or when who has written ends: what a process says
+ * before its end comes before it in the views. */
 #include "pm/keeld/keeld.h"
 
 #include "runtime/base/world_page.h"
@@ -30,10 +32,12 @@ static bool has_written(const struct keeld_process *e)
            len > 0;
 }
 
-void keeld_partners_look_at(struct keeld *a, const struct keeld_process *e)
+void keeld_partners_look_at(struct keeld *a, struct keeld_process *e)
 {
-    if (has_written(e))
-        keeld_partners_need_all(a);
+    if (a->job.settings.on_death != DEATH_PARTNER || e->writes || !has_written(e))
+        return;
+    e->writes = true;
+    plane_writes(a->plane, e->p->life);
 }
 
 static void look_at_all(struct keeld *a)

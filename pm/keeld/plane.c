@@ -118,6 +118,7 @@ static void plane_view(void *user, const struct plane_view *v)
     for (; born < a->view.born; born++)
         keeld_config_born(a, born);
     memcpy(a->view.loss, v->loss, sizeof a->view.loss);
+    a->view.files = v->files;
     keeld_pmi_view(a);
     keeld_ranks_retire(a);
     keeld_partners_view(a, v);

@@ -73,10 +73,18 @@ int keeld_world_open(const struct keeld *a, int rank)
 
 /* ---- files, at the end ---- */
 
-/* The lowest set that is whole, or the last one that was. */
+static bool has_partners(const struct keeld *a)
+{
+    return a->job.settings.on_death == DEATH_PARTNER;
+}
+
+/* The lowest set that is whole, or the last one that was; where partners do the part of the dead, the lowest that has
+ * all who write. */
 static int leading(const struct keeld *a)
 {
     int last = 0;
+    if (has_partners(a) && a->view.files >= 0)
+        return a->view.files;
     for (int s = 0; s < a->job.settings.replicas.replicas; s++) {
         if (!a->view.loss[s].retired)
             return s;
@@ -97,11 +105,11 @@ static void remove_beside(const struct world_page *page, enum shadow_kind kind, 
     remove_of(page, page->set, kind, path);
 }
 
-/* The nodes of a set that is retired may be dead, and it has written what its replicas have. */
+/* The nodes of a set that is retired, or has lost somebody, may be dead; and it has written what its replicas have. */
 static void remove_of_the_dead(const struct keeld *a, const struct world_page *page, const char *path)
 {
     for (int s = 0; s < a->job.settings.replicas.replicas; s++)
-        if (a->view.loss[s].retired && s != page->set) {
+        if ((a->view.loss[s].retired || has_partners(a)) && s != page->set) {
             remove_of(page, s, SHADOW_OWN, path);
             remove_of(page, s, SHADOW_GONE, path);
             remove_of(page, s, SHADOW_MAKING, path);

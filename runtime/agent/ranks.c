@@ -180,6 +180,12 @@ void ranks_needs(struct agent *a, uint32_t needs)
     a->ops.submit(a->ops.user, &e);
 }
 
+void ranks_writes(struct agent *a, int rank)
+{
+    const struct view_event e = {.type = VIEW_NEEDS, .a = NEEDS_FILES, .b = (uint32_t)rank};
+    a->ops.submit(a->ops.user, &e);
+}
+
 static void joins(struct agent *a, const struct proc *proc, const struct control *r)
 {
     const struct view_event e = {.type = VIEW_SET_JOINS, .a = (uint32_t)r->a, .b = (uint32_t)r->b};

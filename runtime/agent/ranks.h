@@ -65,6 +65,8 @@ void ranks_ended_job(struct agent *a, struct proc *proc, int code);
 void ranks_free(struct agent *a, struct proc *proc);
 /* What the program needs (wire/control.h: enum program_needs). */
 void ranks_needs(struct agent *a, uint32_t needs);
+/* It has written a file. */
+void ranks_writes(struct agent *a, int rank);
 struct proc *ranks_find(const struct agent *a, int id);
 
 /* For the parts. */

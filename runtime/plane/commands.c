@@ -37,6 +37,7 @@ static void tell_view(struct plane *p)
         return;
     u->epoch = v->epoch;
     u->free = plan_free_nodes(v);
+    u->files = v->replicas ? view_files_set(v) : -1;
     u->by_loss = v->by_loss;
     memcpy(u->loss, v->loss, sizeof u->loss);
     for (int s = 0; s < REPLICAS_MAX; s++)
@@ -247,6 +248,9 @@ static void run_command(struct plane *p, const struct command *c)
         break;
     case COMMAND_NEEDS_SETS:
         ranks_needs(a, NEEDS_SETS);
+        break;
+    case COMMAND_WRITES:
+        ranks_writes(a, c->life.rank);
         break;
     case COMMAND_PREPARE:
         recover_prepare(a, c->epoch, c->value, c->event, c->n);

@@ -58,6 +58,7 @@ enum command_type {
     COMMAND_MOVE_RANK,
     COMMAND_STOP_JOB,
     COMMAND_NEEDS_SETS,
+    COMMAND_WRITES,
     COMMAND_PREPARE,
     COMMAND_COMMIT,
     COMMAND_SETTLED,
@@ -120,7 +121,7 @@ struct upcall {
     int *rank_node;
     bool *alive, by_loss;
     struct replica_loss loss[REPLICAS_MAX], in_vain[REPLICAS_MAX], *lost; /* lost [nlost] */
-    int nlost, free;
+    int nlost, free, files;
     char *text;
 };
 

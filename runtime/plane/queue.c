@@ -108,6 +108,12 @@ void plane_needs_sets(struct plane *p)
     queue_command(p, &c);
 }
 
+void plane_writes(struct plane *p, struct life life)
+{
+    struct command c = {.type = COMMAND_WRITES, .life = life};
+    queue_command(p, &c);
+}
+
 void plane_verify(struct plane *p, uint64_t id)
 {
     struct command c = {.type = COMMAND_VERIFY, .value = id};
@@ -221,6 +227,7 @@ static void upcall_run(struct plane *p, const struct upcall *u)
                                                 .rank_node = u->rank_node,
                                                 .node_alive = u->alive,
                                                 .free = u->free,
+                                                .files = u->files,
                                                 .by_loss = u->by_loss,
                                                 .loss = u->loss,
                                                 .in_vain = u->in_vain,

@@ -47,6 +47,23 @@ unsigned view_rank_lives(const struct view *v, int rank)
     return bits;
 }
 
+/* In any set: its replicas write the same. */
+static bool rank_writes(const struct view *v, int rank)
+{
+    bool any = false;
+    for (int s = 0; s < v->replicas->replicas; s++)
+        any = any || v->rank[replica_native(v->replicas, rank, s)].writes;
+    return any;
+}
+
+int view_files_set(const struct view *v)
+{
+    unsigned sets = (1U << v->replicas->replicas) - 1;
+    for (int rank = 0; rank < v->replicas->ranks; rank++)
+        sets &= rank_writes(v, rank) ? view_rank_lives(v, rank) : ~view_sets_retired(v);
+    return sets ? __builtin_ctz(sets) : -1;
+}
+
 /* What came first stays the reason. */
 static void retire(struct view *v, int native, struct replica_loss loss)
 {
@@ -79,15 +96,23 @@ static void retire_all_with(struct view *v, int rank)
     }
 }
 
-/* Of all deaths of this view at once, so that their order in the batch does not matter. */
+static bool any_set_goes_on(const struct view *v)
+{
+    return view_sets_retired(v) != (1U << v->replicas->replicas) - 1;
+}
+
+/* Of all deaths of this view at once, so that their order in the batch does not matter. What several ranks write to one
+ * file lies in no set as a whole where one of them is dead in each: nobody can do that. */
 void sets_look(struct view *v)
 {
-    for (int r = 0; v->replicas && !v->partners && r < v->ranks; r++)
-        if (v->rank[r].state == RANK_DEAD)
-            retire(v, r, loss_by_death(v, r));
     for (int rank = 0; v->replicas && v->partners && rank < v->replicas->ranks; rank++)
         if (!view_rank_lives(v, rank))
             retire_all_with(v, rank);
+    if (v->replicas && v->partners && any_set_goes_on(v) && view_files_set(v) < 0)
+        v->partners = false;
+    for (int r = 0; v->replicas && !v->partners && r < v->ranks; r++)
+        if (v->rank[r].state == RANK_DEAD)
+            retire(v, r, loss_by_death(v, r));
 }
 
 /* The set that was lost last, of those of one view the highest. */

@@ -181,6 +181,8 @@ static void apply_one(struct view *v, const struct view_event *e)
         v->partners = v->partners && e->a != NEEDS_SETS;
         v->keeps = v->keeps || e->a == NEEDS_KEPT;
         v->stays = v->stays || e->a == NEEDS_ITS;
+        if (e->a == NEEDS_FILES && e->b < (uint32_t)v->ranks)
+            v->rank[e->b].writes = true;
         break;
     case VIEW_STOP:
         view_end_asked(v, e);

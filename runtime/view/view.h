@@ -89,7 +89,8 @@ struct view_rank {
     int node;             /* -1: nobody runs it */
     uint32_t incarnation; /* 0 at the start, one more with each process that takes the rank over */
     enum rank_state state;
-    bool left; /* called keel_finalize: takes part in no collective any more */
+    bool left;   /* called keel_finalize: takes part in no collective any more */
+    bool writes; /* files, with partners */
     int restarts;
     uint64_t joined;  /* epoch at which this incarnation joined; 0 for the first */
     uint32_t doubted; /* VIEW_RANK_DOUBT of this incarnation so far */
@@ -177,7 +178,7 @@ enum view_event_type {
      * some copies only */
     VIEW_RANK_DOUBT = 21,
     VIEW_DECLINED = 22,   /* a node: it has no memory for the copies that are being filled there, or for further ones */
-    VIEW_NEEDS = 23,      /* a: control.h's CONTROL_NEEDS */
+    VIEW_NEEDS = 23,      /* a: control.h's CONTROL_NEEDS; b: NEEDS_FILES: of which rank */
     VIEW_RANK_MOVED = 24, /* a rank, b incarnation: its process has ended, c node of the next one, d view_moved_word */
     VIEW_FIGURE = 25,     /* what `auto` weighs: a enum view_figure, the rest as that says (plan.h) */
     VIEW_REBALANCE = 26,  /* should slots that live stand elsewhere? a 1 + the node that wants to hear, 0: none; b
@@ -242,6 +243,8 @@ void view_take_partners(struct view *v);
 /* Bit s: the program's rank has a process in set s, or has come to its end there, and the set is not retired. The view
  * has replicas. */
 unsigned view_rank_lives(const struct view *v, int rank);
+/* The set whose files count: the lowest that goes on and in which all ranks live that have written some; -1: none. */
+int view_files_set(const struct view *v);
 /* Has the set all its ranks, as far as they have not come to their end? With partners: does it go on? */
 bool view_set_is_whole(const struct view *v, int set);
 /* Has it begun anew, and is not whole yet? Its attempts so far, with this one. */

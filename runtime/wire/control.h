@@ -60,11 +60,12 @@ enum control_entry {
 };
 
 enum program_needs {
-    NEEDS_ALL = 1,  /* keel_need_all: all its processes */
-    NEEDS_NONE = 2, /* keel_survive: none; it goes on with those that are left */
-    NEEDS_SETS = 4, /* no partner can do the part of a member of a set: a set that loses one is retired */
-    NEEDS_KEPT = 8, /* none that it cannot make again from what its sets keep: one that is lost begins anew */
-    NEEDS_ITS = 16, /* it does what a set that begins anew cannot take over: one that is lost stays so */
+    NEEDS_ALL = 1,    /* keel_need_all: all its processes */
+    NEEDS_NONE = 2,   /* keel_survive: none; it goes on with those that are left */
+    NEEDS_SETS = 4,   /* no partner can do the part of a member of a set: a set that loses one is retired */
+    NEEDS_KEPT = 8,   /* none that it cannot make again from what its sets keep: one that is lost begins anew */
+    NEEDS_ITS = 16,   /* it does what a set that begins anew cannot take over: one that is lost stays so */
+    NEEDS_FILES = 32, /* those that this rank writes (the event's b) with those of all others that write some */
 };
 
 enum { CONTROL_TEXT_MAX = 256 };

@@ -128,22 +128,57 @@ def test_last_replica_of_a_rank_ends_the_job_with_a_line():
         assert "the program does" not in job.stderr(), job.stderr()
 
 
-def test_what_a_partner_cannot_do_is_told():
-    """A file is written at the end, which no replica can do for a dead one: sets that lack somebody end, with the
-    reason."""
-    told = ("keelrun: the program does what no replica can do for another (docs/replicas.md), "
-            "and rank %d of set %d is dead")
-    for victims in ([(1, 0)], [(1, 0), (2, 1)]):
-        with tempfile.TemporaryDirectory() as folder:
-            with Job([*options(2), *PROGRAMS["short"], "--png", folder + "/field.png"]) as job:
+def test_files_are_of_a_set_that_has_all_who_write():
+    """Rank 0 writes a picture at the end. Also where each set has lost somebody it is there, and whole."""
+    with tempfile.TemporaryDirectory() as folder:
+        picture = folder + "/field.png"
+        code, out, err = run([*FAR, "-n", str(RANKS), "--nodes", str(NODES), *PROGRAMS["short"], "--png", picture])
+        assert code == 0, (code, out, err)
+        with open(picture, "rb") as f:
+            right = f.read()
+        for victims in ([(1, 0)], [(1, 0), (2, 1)], [(0, 0), (3, 1)]):
+            os.unlink(picture)
+            with Job([*options(2), *PROGRAMS["short"], "--png", picture]) as job:
                 wait_for_all_to_begin(job, 2)
                 for victim in victims:
                     send(job, signal.SIGKILL, native(*victim))
-                code = job.wait()
-                out, err = job.stdout(), job.stderr().splitlines()
-            assert code == (0 if len(victims) == 1 else 137), (victims, code, out, err)
-            assert all(told % victim in err for victim in victims), (victims, err)
-            assert code or (os.path.exists(folder + "/field.png") and out.count(expected("short")) == 1), (out, err)
+                done = ends_right(job, "short", victims)
+            assert done == {(s, r) for r, s in victims}, (victims, done)
+            with open(picture, "rb") as f:
+                assert f.read() == right, victims
+            assert os.listdir(folder) == ["field.png"], os.listdir(folder)
+
+
+def files_of(folder):
+    found = {}
+    for name in os.listdir(folder):
+        with open(os.path.join(folder, name), encoding="ascii") as f:
+            found[name] = f.read()
+    return found
+
+
+def test_files_of_two_ranks_are_whole_or_it_is_told():
+    """Ranks 0 and 1 write in each round; both live in set 1, or in none, where sets that lack somebody end."""
+    told = ("keelrun: the program does what no replica can do for another (docs/replicas.md), "
+            "and rank %d of set %d is dead")  # victims: (rank, set)
+    with tempfile.TemporaryDirectory() as folder:
+        code, out, err = run([*FAR, "-n", str(RANKS), "--nodes", str(NODES), *PROGRAMS["letters"]],
+                             env={"KEEL_TEST_FOLDER": folder})
+        assert code == 0, (code, out, err)
+        right = files_of(folder)
+        assert sorted(right) == ["told-0", "told-1"], right
+    for victims in ([(0, 0), (3, 1)], [(0, 0), (1, 1)]):
+        faults = [dies_at("replica.brought", 40, *victims[0]), dies_at("replica.brought", 60, *victims[1])]
+        with tempfile.TemporaryDirectory() as folder:
+            with Job([*options(2), *PROGRAMS["letters"]],
+                     env={"KEEL_FAULT": ",".join(faults), "KEEL_TEST_FOLDER": folder}) as job:
+                if victims[1] == (3, 1):
+                    assert ends_right(job, "letters", faults) == {(0, 0), (1, 3)}
+                    assert files_of(folder) == right, (files_of(folder), right)
+                else:
+                    code, err = job.wait(), job.stderr()
+                    assert code == 137 and told % victims[0] in err.splitlines(), (code, err)
+                    assert re.search("set 1 has lost rank 1|and rank 1 of set 1 is dead", err), err
 
 
 def test_who_takes_over_dies_at_it():

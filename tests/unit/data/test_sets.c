@@ -50,6 +50,10 @@ static void die(int native)
 {
     one(VIEW_RANK_DEAD, (uint32_t)native, SIGKILL);
 }
+static void writes(int native)
+{
+    apply(&(struct view_event){.type = VIEW_NEEDS, .a = NEEDS_FILES, .b = (uint32_t)native}, 1);
+}
 static void end(int native, int code)
 {
     one(VIEW_RANK_DONE, (uint32_t)native, (uint32_t)code);
@@ -319,6 +323,32 @@ static void test_sets_with_partners_that_need_all_members_are_retired(void **sta
     assert_string_equal(v.why + strlen(v.why) - 14, "no set is left");
 }
 
+/* Ranks 0 and 2 have written files. Those of a set count that has both; where none has they are of no set. */
+static void test_sets_with_partners_files_are_of_a_set_that_has_all_who_write(void **state)
+{
+    (void)state;
+    open_partners(2);
+    assert_int_equal(view_files_set(&v), 0);
+    writes(0);
+    writes(5); /* of set 1: its replica writes likewise */
+    die(1);    /* one that has written none */
+    assert_int_equal(view_files_set(&v), 0);
+    die(0);
+    assert_int_equal(view_files_set(&v), 1);
+    assert_int_equal(view_sets_retired(&v), 0);
+    die(5);
+    assert_int_equal(view_sets_retired(&v), 3);
+    assert_true(v.stopped);
+    close_sets(NULL);
+    open_partners(2);
+    writes(0);
+    writes(99); /* no rank */
+    die(0);
+    die(3); /* the last of rank 0 */
+    assert_true(v.stopped);
+    assert_string_equal(v.why + strlen(v.why) - 24, "no replica of it is left");
+}
+
 static void test_sets_with_partners_rank_that_has_ended_lives(void **state)
 {
     (void)state;
@@ -394,6 +424,7 @@ int main(void)
         TEST(test_sets_with_partners_both_replicas_in_one_view_end_the_job),
         TEST(test_sets_with_partners_are_retired_by_codes_and_requests),
         TEST(test_sets_with_partners_that_need_all_members_are_retired),
+        TEST(test_sets_with_partners_files_are_of_a_set_that_has_all_who_write),
         TEST(test_sets_with_partners_rank_that_has_ended_lives),
         TEST(test_sets_with_partners_node_is_worth_the_job_if_a_rank_lives_there_alone),
         TEST(test_sets_with_partners_at_random_live_exactly_as_long_as_each_rank),
