@@ -37,9 +37,18 @@ void acting_binds_segment(const keel_segment *segment)
         replica_binds();
 }
 
+/* Of another rank's part plain loads and stores, of which nobody knows; where they cannot be, as its only copy is on
+ * another node, the address is a name alone. */
+static bool may_be_touched(const keel_segment *segment, int native)
+{
+    int rank = acting_rank_of(native);
+    bool is_one = replica.copies == SHARE_ONE || (segment && segment->redundancy == KEEL_REDUNDANCY_NONE);
+    return rank >= 0 && rank != replica.rank && (!is_one || replica.node[rank] == replica.node[replica.rank]);
+}
+
 static void *act_address(keel_segment *segment, int native)
 {
-    if (native != replica_native_of(replica.rank))
+    if (may_be_touched(segment, native))
         replica_binds();
     return below->address(segment, native);
 }
@@ -67,6 +76,26 @@ bool acting_may(const keel_segment *segment, int native, size_t offset, const vo
 {
     int rank = acting_rank_of(native);
     return segment && segment->number && bytes && len && rank >= 0 && replica_may_read(segment, rank, offset, len);
+}
+
+static bool is_a_death(keel_verdict verdict)
+{
+    return verdict == KEEL_RANK_DEAD || verdict == KEEL_NODE_DEAD;
+}
+
+/* Of any of its replicas: whoever lives does its part. */
+static keel_status act_rank_status(int native, int timeout_ms, keel_verdict *verdict)
+{
+    int rank = acting_rank_of(native), set = rank < 0 ? -1 : acting_reads(rank);
+    keel_verdict is = KEEL_RANK_DEAD;
+    keel_status status = below->rank_status(set < 0 ? native : replica_native(&replica.client->replicas, rank, set),
+                                            timeout_ms, verdict ? &is : NULL);
+    for (int s = 0; s < replica.sets && set >= 0 && status == KEEL_OK && verdict && is_a_death(is); s++)
+        if (s != set && replica_lives(rank, s))
+            status = below->rank_status(replica_native(&replica.client->replicas, rank, s), timeout_ms, &is);
+    if (verdict && status == KEEL_OK)
+        *verdict = is;
+    return status;
 }
 
 /* ---- puts and gets: what cannot be goes to the library, which refuses it ---- */
@@ -197,15 +226,20 @@ static bool is_of_all(const keel_group *group)
     return group == replica.group;
 }
 
+/* Of this process alone nobody else does anything. */
+#define ELSE_BINDS(group, name, arguments)                                                                             \
+    ((group) && below->group_size(group) == 1 ? below->name arguments : binds_##name arguments)
+
 static keel_status act_group_barrier(keel_group *group)
 {
     return is_of_all(group) ? replica_passes(CALL_group_barrier, NULL, 0, take_nothing, NULL)
-                            : binds_group_barrier(group);
+                            : ELSE_BINDS(group, group_barrier, (group));
 }
 
 static keel_status act_group_sync(keel_group *group)
 {
-    return is_of_all(group) ? replica_passes(CALL_group_sync, NULL, 0, take_nothing, NULL) : binds_group_sync(group);
+    return is_of_all(group) ? replica_passes(CALL_group_sync, NULL, 0, take_nothing, NULL)
+                            : ELSE_BINDS(group, group_sync, (group));
 }
 
 struct of_one {
@@ -225,7 +259,7 @@ static keel_status act_group_bcast(keel_group *group, int root, void *data, size
 {
     struct of_one o = {data, len, root};
     if (!is_of_all(group) || root < 0 || root >= replica.size || (len && !data))
-        return binds_group_bcast(group, root, data, len);
+        return ELSE_BINDS(group, group_bcast, (group, root, data, len));
     return replica_passes(CALL_group_bcast, data, root == replica.rank ? len : 0, take_of_one, &o);
 }
 
@@ -240,7 +274,7 @@ static keel_status act_group_allgather(keel_group *group, const void *in, void *
 {
     struct of_one o = {out, len, -1};
     if (!is_of_all(group) || (len && (!in || !out)))
-        return binds_group_allgather(group, in, out, len);
+        return ELSE_BINDS(group, group_allgather, (group, in, out, len));
     return replica_passes(CALL_group_allgather, in, len, take_each, &o);
 }
 
@@ -290,7 +324,7 @@ static bool can_reduce(const keel_group *group, const void *in, const void *out,
 static keel_status act_group_allreduce(keel_group *group, const void *in, void *out, size_t n, const keel_combine *how)
 {
     return can_reduce(group, in, out, n, how) ? reduce(CALL_group_allreduce, in, out, n, how, replica.size)
-                                              : binds_group_allreduce(group, in, out, n, how);
+                                              : ELSE_BINDS(group, group_allreduce, (group, in, out, n, how));
 }
 
 static keel_status act_group_reduce(keel_group *group, int root, const void *in, void *out, size_t n,
@@ -298,7 +332,7 @@ static keel_status act_group_reduce(keel_group *group, int root, const void *in,
 {
     bool mine = root == replica.rank;
     if (root < 0 || root >= replica.size || !can_reduce(group, in, mine ? out : in, n, how))
-        return binds_group_reduce(group, root, in, out, n, how);
+        return ELSE_BINDS(group, group_reduce, (group, root, in, out, n, how));
     return reduce(CALL_group_reduce, in, mine ? out : NULL, n, how, replica.size);
 }
 
@@ -306,13 +340,13 @@ static keel_status act_group_exscan(keel_group *group, const void *in, void *out
 {
     const void *to = replica.rank ? out : in; /* rank 0 gets nothing */
     return can_reduce(group, in, to, n, how) ? reduce(CALL_group_exscan, in, out, n, how, replica.rank)
-                                             : binds_group_exscan(group, in, out, n, how);
+                                             : ELSE_BINDS(group, group_exscan, (group, in, out, n, how));
 }
 
 static keel_status act_group_scan(keel_group *group, const void *in, void *out, size_t n, const keel_combine *how)
 {
     return can_reduce(group, in, out, n, how) ? reduce(CALL_group_scan, in, out, n, how, replica.rank + 1)
-                                              : binds_group_scan(group, in, out, n, how);
+                                              : ELSE_BINDS(group, group_scan, (group, in, out, n, how));
 }
 
 /* ---- all of it ---- */
