@@ -67,7 +67,7 @@ double raw_memcpy_ns(size_t size, bool cold);
 /* Nanoseconds there and back for one cache line between two processes. */
 double raw_pingpong_ns(void);
 
-/* All TCP sockets of this process have what Keel's have: no congestion control that paces (docs/adr/0115). */
+/* All TCP sockets of this process have what Keel's have: no congestion control that paces (docs/adr/0020). */
 void raw_unpaced(void);
 
 double raw_median(double *values, int count);

@@ -7,7 +7,7 @@
 
 struct tp_moved;
 
-/* Keepalive, a bound for what is not acknowledged, and no congestion control that paces (docs/adr/0115). Accepted
+/* Keepalive, a bound for what is not acknowledged, and no congestion control that paces (docs/adr/0020). Accepted
  * sockets inherit them from their listener. */
 void sock_set_options(int fd);
 /* False: the kernel does not say. */

@@ -54,7 +54,7 @@ bool ofi_recv_fill(struct ofi_ep *ep)
 
 /* A long write says in several places where it goes, one behind the other, only so that its header has more bytes: 24
  * for each. What a kernel puts less than 64 bytes farther into a page than where it lies, as memory that begins with a
- * page behind a header of 40 bytes, it copies slowly on some processors (docs/adr/0115). */
+ * page behind a header of 40 bytes, it copies slowly on some processors (docs/adr/0020). */
 enum { WRITE_PLACES = 4, WRITE_PLACE = 64, WRITE_LONG = 32 * 1024 };
 
 static size_t remote_places(const struct ofi_tp *tp, const struct xfer *x, struct fi_rma_iov *place)
