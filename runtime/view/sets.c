@@ -32,6 +32,14 @@ bool view_set_is_whole(const struct view *v, int set)
     return v->replicas && !v->loss[set].retired;
 }
 
+unsigned view_sets_retired(const struct view *v)
+{
+    unsigned bits = 0;
+    for (int s = 0; v->replicas && s < v->replicas->replicas; s++)
+        bits |= (unsigned)v->loss[s].retired << s;
+    return bits;
+}
+
 void view_take_partners(struct view *v)
 {
     v->partners = v->replicas != NULL;

@@ -247,6 +247,8 @@ unsigned view_rank_lives(const struct view *v, int rank);
 int view_files_set(const struct view *v);
 /* Has the set all its ranks, as far as they have not come to their end? With partners: does it go on? */
 bool view_set_is_whole(const struct view *v, int set);
+/* Bit s: set s is not whole, and what is left of it ends. */
+unsigned view_sets_retired(const struct view *v);
 /* Has it begun anew, and is not whole yet? Its attempts so far, with this one. */
 bool view_set_is_coming(const struct view *v, int set);
 uint32_t view_set_attempt(const struct view *v, int set);
