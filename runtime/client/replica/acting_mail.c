@@ -44,9 +44,12 @@ keel_status acting_mail_in(int set, const struct kept_write *w)
     while (nap_for_memory(met, &wait));
     free(wrong);
     FAULT_POINT("replica.brought");
-    if (met == KEEL_ERR_RANK_DEAD && has_left(native))
-        return KEEL_OK; /* nobody wants it there */
-    return replica_settled(met, w->rank, set);
+    if (met != KEEL_ERR_RANK_DEAD)
+        return met;
+    while (replica_lives(w->rank, set) && !has_left(native))
+        acting_await_view(&wait); /* the one that says what has become of it */
+    waits_over(replica.client, &wait);
+    return KEEL_OK; /* nobody wants it there */
 }
 
 /* ---- what the rank does ---- */

@@ -784,7 +784,7 @@ RULES = [
     rule("partner", "acting: who gets a message goes on with an older view", CLIENT + "replica/acting_mail.c",
          "    if (status == KEEL_OK)\n        acting_learn", "    if (false)\n        acting_learn"),
     rule("partner", "acting: who has left is waited for", CLIENT + "replica/acting_mail.c",
-         "met == KEEL_ERR_RANK_DEAD && has_left(native)", "false && has_left(native)"),
+         "replica_lives(w->rank, set) && !has_left(native))", "replica_lives(w->rank, set))"),
     rule("partner", "acting: a wait for a view is said to be for the own agent", CLIENT + "replica/acting.c",
          "wait.whom = told ? NULL : nap_for_own_agent;", "wait.whom = nap_for_own_agent;"),
     rule("partner", "acting: nobody takes anything over", CLIENT + "replica/acting.c",
