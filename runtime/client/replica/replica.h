@@ -376,7 +376,7 @@ void replica_world_begin(void);
 /* All replicas have met. */
 void replica_world_met(void);
 
-/* ---- wrap_turn.c ---- */
+/* ---- wrap_task.c ---- */
 
 bool replica_is_in_task(void);
 

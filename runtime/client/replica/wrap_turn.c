@@ -1,7 +1,7 @@
-/* Mutexes and task pools. Who gets what is the moment's, and must be the same in all sets; but as a set in which
- * anybody dies is retired as a whole, or a replica does the dead one's part, nothing is ever taken back from the dead.
- * So both are words that ranks add to, in memory of each set's own, and the sums have the same order in all sets
- * (agent/ordering.h):
+/* Mutexes, and what task pools (wrap_task.c) share with them. Who gets what is the moment's, and must be the same in
+ * all sets; but as a set in which anybody dies is retired as a whole, or a replica does the dead one's part, nothing is
+ * ever taken back from the dead. So both are words that ranks add to, in memory of each set's own, and the sums have
+ * the same order in all sets (agent/ordering.h):
  *
  *   mutex   drawn    how many have drawn a number: keel_mutex_lock adds one, and has the number that it found
  *           served   whose turn it is: keel_mutex_unlock adds one
@@ -17,16 +17,15 @@
 #include "runtime/client/api/public_int.h"
 #include "runtime/client/client.h"
 #include "runtime/client/replica/replica.h"
+#include "runtime/client/replica/wrap_turn.h"
 #include "runtime/client/segment/segment.h"
 #include "runtime/client/threads.h"
 
 #define BELOW replica.below
 
-enum { WORD = sizeof(int64_t), MUTEX_BYTES = 2 * WORD, SERVED_AT = WORD, POOL_BYTES = 4 * WORD, LOOK_MS = 1 };
+enum { MUTEX_BYTES = 2 * TURNS_WORD, SERVED_AT = TURNS_WORD, LOOK_MS = 1 };
 
-/* A segment of the set, in the part of each of whose ranks there are so many bytes. Who asks for what cannot be takes
- * part: the others would wait. */
-static keel_status allocate(bool able, size_t bytes_of_each, keel_segment **out)
+keel_status turns_allocate(bool able, size_t bytes_of_each, keel_segment **out)
 {
     size_t *bytes = able ? malloc((size_t)replica.size * sizeof *bytes) : NULL;
     for (int r = 0; bytes && r < replica.size; r++)
@@ -36,7 +35,7 @@ static keel_status allocate(bool able, size_t bytes_of_each, keel_segment **out)
     return status == KEEL_OK && out && replica.partners ? replica_owns(*out) : status;
 }
 
-static keel_status free_own(keel_segment *segment)
+keel_status turns_free(keel_segment *segment)
 {
     uint64_t number = segment->number;
     keel_status status = replica_after(BELOW->segment_free(segment));
@@ -45,18 +44,16 @@ static keel_status free_own(keel_segment *segment)
     return status;
 }
 
-/* Before what all ranks do together. */
-static keel_status meet_apart(enum replica_call call)
+keel_status turns_meet_apart(enum replica_call call)
 {
     return replica_is_apart() ? KEEL_ERR_STATE : replica_meet(call);
 }
 
-/* And all ranks of the set have given that number; -1: what cannot be. */
-static keel_status meet_alike(enum replica_call call, int64_t number)
+keel_status turns_meet_alike(enum replica_call call, int64_t number)
 {
     const keel_combine least = {.type = KEEL_INT64, .op = KEEL_MIN};
     int64_t mine[2] = {number, ~number}, of_all[2] = {0, 0};
-    keel_status status = meet_apart(call);
+    keel_status status = turns_meet_apart(call);
     if (status == KEEL_OK)
         status = replica_after(BELOW->group_allreduce(replica.group, mine, of_all, 2, &least));
     if (status == KEEL_OK && of_all[0] != ~of_all[1])
@@ -77,7 +74,7 @@ static void some_holder(const struct client *c, const void *arg, struct wait_sai
     out->rank = -1;
 }
 
-static keel_status wait_for(keel_segment *segment, int rank, size_t offset, int64_t value, enum wait_call call)
+keel_status turns_wait_for(keel_segment *segment, int rank, size_t offset, int64_t value, enum wait_call call)
 {
     struct client *c = replica.client;
     struct wait wait = {.call = call, .whom = some_holder, .keeps = true};
@@ -114,7 +111,7 @@ static struct turns *turns_of(const keel_mutexes *number)
 
 keel_status replica_mutexes_create(int per_rank, keel_mutexes **out)
 {
-    keel_status status = meet_alike(CALL_mutexes_create, out && per_rank >= 0 ? per_rank : -1);
+    keel_status status = turns_meet_alike(CALL_mutexes_create, out && per_rank >= 0 ? per_rank : -1);
     replica_bound_by(BOUND_TURNS);
     if (out)
         *out = NULL;
@@ -123,7 +120,7 @@ keel_status replica_mutexes_create(int per_rank, keel_mutexes **out)
     keel_mutexes *number = living_take(LIVING_MUTEXES);
     struct turns *t = calloc(1, sizeof *t);
     bool able = number && t;
-    status = allocate(able, (size_t)per_rank * MUTEX_BYTES, able ? &t->segment : NULL);
+    status = turns_allocate(able, (size_t)per_rank * MUTEX_BYTES, able ? &t->segment : NULL);
     if (status != KEEL_OK || !t) {
         living_give_back(number);
         free(t);
@@ -138,14 +135,14 @@ keel_status replica_mutexes_create(int per_rank, keel_mutexes **out)
 keel_status replica_mutexes_free(keel_mutexes *mutexes)
 {
     struct turns *t = turns_of(mutexes);
-    keel_status status = meet_apart(CALL_mutexes_free);
+    keel_status status = turns_meet_apart(CALL_mutexes_free);
     if (status != KEEL_OK || !mutexes)
         return status;
     if (!t)
         return public_wrong();
     if (t->held)
         return KEEL_ERR_STATE;
-    status = free_own(t->segment);
+    status = turns_free(t->segment);
     if (status == KEEL_OK) {
         living_give_back(mutexes);
         free(t);
@@ -168,7 +165,7 @@ static keel_status bad_mutex(const struct turns *t, int rank, int number)
 /* Its turn comes when that many were served. */
 static keel_status await_turn(struct turns *t, int rank, int number, int64_t mine, struct held *h)
 {
-    keel_status status = wait_for(t->segment, rank, place(number) + SERVED_AT, mine, WAIT_LOCK);
+    keel_status status = turns_wait_for(t->segment, rank, place(number) + SERVED_AT, mine, WAIT_LOCK);
     if (status != KEEL_OK) {
         free(h);
         return status;
@@ -190,7 +187,7 @@ keel_status replica_mutex_lock(keel_mutexes *mutexes, int rank, int number, int 
     struct held *h = malloc(sizeof *h);
     if (!h)
         return KEEL_ERR_NOMEM;
-    status = replica_before(CALL_mutex_lock, PARTNER_EXCHANGE, rank, WORD);
+    status = replica_before(CALL_mutex_lock, PARTNER_EXCHANGE, rank, TURNS_WORD);
     if (status == KEEL_OK)
         status = replica_add(t->segment, rank, place(number), 1, &mine);
     FAULT_POINT("replica.lock_drawn");
@@ -217,8 +214,8 @@ keel_status replica_mutex_try(keel_mutexes *mutexes, int rank, int number, int *
     struct held *h = malloc(sizeof *h);
     status = h ? (keel_status)a.value[0] : KEEL_ERR_NOMEM;
     if (status == KEEL_OK)
-        status = replica_before(CALL_mutex_try, PARTNER_EXCHANGE, rank, WORD);
-    replica_used(PARTNER_EXCHANGE, rank, WORD);
+        status = replica_before(CALL_mutex_try, PARTNER_EXCHANGE, rank, TURNS_WORD);
+    replica_used(PARTNER_EXCHANGE, rank, TURNS_WORD);
     if (status == KEEL_OK)
         status = replica_after(BELOW->compare_swap(t->segment, replica_native_of(rank), place(number), a.value[1],
                                                    a.value[1] + 1, &drawn));
@@ -249,173 +246,5 @@ keel_status replica_mutex_unlock(keel_mutexes *mutexes, int rank, int number)
         *link = h->next;
         free(h);
     }
-    return status;
-}
-
-/* ---- tasks ---- */
-
-struct pool {
-    keel_segment *segment;
-    int home; /* whose part the words are in */
-    int64_t count;
-    uint64_t round;
-    bool exhausted;
-};
-
-static struct {
-    const struct pool *pool; /* NULL: none is open */
-    int64_t task;
-} open;
-
-bool replica_is_in_task(void)
-{
-    return open.pool != NULL;
-}
-
-static uint64_t pools; /* that were made */
-
-static struct pool *pool_of(const keel_taskpool *number)
-{
-    return living_find(number, LIVING_POOL);
-}
-
-static size_t drawn_at(uint64_t round)
-{
-    return (round & 1) * 2 * WORD;
-}
-
-static size_t done_at(uint64_t round)
-{
-    return drawn_at(round) + WORD;
-}
-
-keel_status replica_taskpool_create(int64_t count, keel_taskpool **out)
-{
-    replica_did(CALL_taskpool_create, -1, NULL, (uint64_t)count, 0, 0);
-    bool can_be = out && count >= 0 && count <= UINT32_MAX;
-    keel_status status = meet_alike(CALL_taskpool_create, can_be ? count : -1);
-    replica_bound_by(BOUND_TURNS);
-    if (out)
-        *out = NULL;
-    if (status != KEEL_OK)
-        return status;
-    keel_taskpool *number = living_take(LIVING_POOL);
-    struct pool *p = calloc(1, sizeof *p);
-    bool able = number && p;
-    status = allocate(able, POOL_BYTES, able ? &p->segment : NULL);
-    if (status != KEEL_OK || !p) {
-        living_give_back(number);
-        free(p);
-        return status;
-    }
-    p->count = count;
-    p->home = (int)(pools++ % (uint64_t)replica.size);
-    living_set(number, p);
-    *out = number;
-    return KEEL_OK;
-}
-
-keel_status replica_taskpool_free(keel_taskpool *pool)
-{
-    struct pool *p = pool_of(pool);
-    keel_status status = meet_apart(CALL_taskpool_free);
-    if (status != KEEL_OK || !pool)
-        return status;
-    if (!p)
-        return public_wrong();
-    if (open.pool == p)
-        return KEEL_ERR_STATE;
-    status = free_own(p->segment);
-    if (status == KEEL_OK) {
-        living_give_back(pool);
-        free(p);
-    }
-    return status;
-}
-
-/* Nobody uses the words of the next round before the barrier, and every rank writes the same. */
-keel_status replica_taskpool_reset(keel_taskpool *pool)
-{
-    struct pool *p = pool_of(pool);
-    const int64_t zeros[2] = {0, 0};
-    if (!p)
-        return public_wrong();
-    keel_status status = replica_before(CALL_taskpool_reset, PARTNER_PUT, p->home, sizeof zeros);
-    replica_used(PARTNER_PUT, p->home, sizeof zeros);
-    if (status == KEEL_OK)
-        status = replica_after(
-            BELOW->put(p->segment, replica_native_of(p->home), drawn_at(p->round + 1), zeros, sizeof zeros));
-    if (status == KEEL_OK)
-        status = replica_barrier();
-    if (status != KEEL_OK)
-        return status;
-    p->round++;
-    p->exhausted = false;
-    return KEEL_OK;
-}
-
-keel_status replica_task_next(keel_taskpool *pool, int64_t *task)
-{
-    struct pool *p = pool_of(pool);
-    keel_status status = KEEL_OK;
-    int64_t drawn = -1;
-    if (!p)
-        return public_wrong();
-    if (!task)
-        return KEEL_ERR_ARG;
-    *task = -1;
-    if (open.pool)
-        return KEEL_ERR_STATE;
-    if (!p->exhausted)
-        status = replica_before(CALL_task_next, PARTNER_EXCHANGE, p->home, WORD);
-    if (!p->exhausted && status == KEEL_OK)
-        status = replica_add(p->segment, p->home, drawn_at(p->round), 1, &drawn);
-    if (status != KEEL_OK)
-        return status;
-    p->exhausted = p->exhausted || drawn >= p->count;
-    if (p->exhausted) /* nobody goes on before all are committed */
-        return wait_for(p->segment, p->home, done_at(p->round), p->count, WAIT_TASK);
-    FAULT_POINT("replica.task_drawn");
-    open.pool = p;
-    open.task = *task = drawn;
-    return KEEL_OK;
-}
-
-static bool no_accumulates(void *arg)
-{
-    const struct client *c = arg;
-    for (const struct op *op = c->ops.active; op; op = op->next)
-        if (op->kind == OP_ACC)
-            return false;
-    return true;
-}
-
-/* What the task has accumulated is there before it counts as done. */
-static void rest(struct client *c)
-{
-    client_lock(c);
-    if (!no_accumulates(c))
-        client_wait(c, no_accumulates, c, &(struct wait){.call = WAIT_ACC, .whom = waits_for_any_op});
-    pthread_mutex_unlock(&c->lock);
-}
-
-keel_status replica_task_commit(keel_taskpool *pool, int64_t task)
-{
-    const struct pool *p = pool_of(pool);
-    int64_t before;
-    if (!p)
-        return public_wrong();
-    if (task < 0 || task >= p->count)
-        return KEEL_ERR_ARG;
-    if (open.pool != p || open.task != task)
-        return KEEL_ERR_STATE;
-    replica_did(CALL_task_commit, -1, NULL, (uint64_t)task, 0, 0);
-    keel_status status = replica_meet(CALL_task_commit);
-    if (status != KEEL_OK)
-        return status;
-    rest(replica.client);
-    status = replica_add(p->segment, p->home, done_at(p->round), 1, &before);
-    if (status == KEEL_OK)
-        open.pool = NULL;
     return status;
 }

@@ -138,9 +138,10 @@ RULES = [
     rule("checks", "who has drawn a number has the mutex at once", CLIENT + "replica/wrap_turn.c",
          "    while (status == KEEL_OK && got < value) {",
          "    while (false && got < value) {"),
-    rule("checks", "each set draws tasks for itself", CLIENT + "replica/wrap_turn.c",
+    rule("checks", "each set draws tasks for itself", CLIENT + "replica/wrap_task.c",
          "        status = replica_add(p->segment, p->home, drawn_at(p->round), 1, &drawn);",
-         "        status = look(p->segment, p->home, drawn_at(p->round), &drawn) == KEEL_OK\n"
+         "        status = replica.below->get(p->segment, replica_native_of(p->home), drawn_at(p->round), &drawn,\n"
+         "                                    sizeof drawn) == KEEL_OK\n"
          "                     ? replica.below->signal(p->segment, replica_native_of(p->home), drawn_at(p->round), 1)\n"
          "                     : KEEL_ERR_STATE;"),
     rule("digests", "a body that is another one is executed", WIRE + "digested.c",
