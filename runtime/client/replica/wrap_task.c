@@ -1,4 +1,5 @@
 /* Task pools: wrap_turn.c says what they are made of. */
+#include <assert.h>
 #include <stdlib.h>
 
 #include "runtime/base/fault.h"
@@ -58,6 +59,7 @@ keel_status replica_taskpool_create(int64_t count, keel_taskpool **out)
         *out = NULL;
     if (status != KEEL_OK)
         return status;
+    assert(out); /* else all have refused it */
     keel_taskpool *number = living_take(LIVING_POOL);
     struct pool *p = calloc(1, sizeof *p);
     bool able = number && p;
