@@ -48,8 +48,8 @@ KEEL_MUST_CHECK keel_status keel_keep_room(size_t bytes_per_rank);
  *           kept any more.
  * blocks    no; it looks through the list of the process's mappings up to there, which took some 20 us, and 4 ms in a
  *           process with 10,000 of them.
- * errors    KEEL_ERR_ARG with a line on standard error: a bad name, or memory that the process does not have, or may
- *           not read or write to now (shared memory: not read);
+ * errors    KEEL_ERR_ARG with a line on standard error: a bad name, or memory that the process does not have, or, where
+ *           /proc is mounted, may not read or write to now (memory that is shared: may not read);
  *           KEEL_ERR_LIMIT: there is no room for so much, or 63 names are registered. */
 KEEL_MUST_CHECK keel_status keel_keep(const char *name, void *address, size_t bytes);
 /* Collective over all live ranks: what is registered, as it is now, is a version, in place of the last one. It begins
