@@ -9,21 +9,22 @@
  *           done     how many have been committed; both twice, for rounds that are even and odd
  *
  * Whether a mutex is free when keel_mutex_try looks is decided by the leading replica, which says what it saw served:
- * all swap that for the next number, and find the same. Turns are looked for every millisecond. */
+ * all swap that for the next number, and find the same. Turns are looked for every millisecond; messages are taken
+ * meanwhile, since who sends one may wait for that, and the holder for what the sender does next. */
 #include <stdlib.h>
 
 #include "runtime/base/fault.h"
 #include "runtime/client/api/living.h"
 #include "runtime/client/api/public_int.h"
 #include "runtime/client/client.h"
+#include "runtime/client/replica/nap.h"
 #include "runtime/client/replica/replica.h"
 #include "runtime/client/replica/wrap_turn.h"
 #include "runtime/client/segment/segment.h"
-#include "runtime/client/threads.h"
 
 #define BELOW replica.below
 
-enum { MUTEX_BYTES = 2 * TURNS_WORD, SERVED_AT = TURNS_WORD, LOOK_MS = 1 };
+enum { MUTEX_BYTES = 2 * TURNS_WORD, SERVED_AT = TURNS_WORD };
 
 keel_status turns_allocate(bool able, size_t bytes_of_each, keel_segment **out)
 {
@@ -76,17 +77,14 @@ static void some_holder(const struct client *c, const void *arg, struct wait_sai
 
 keel_status turns_wait_for(keel_segment *segment, int rank, size_t offset, int64_t value, enum wait_call call)
 {
-    struct client *c = replica.client;
-    struct wait wait = {.call = call, .whom = some_holder, .keeps = true};
+    struct wait wait = {.call = call, .whom = some_holder};
     int64_t got;
     keel_status status = look(segment, rank, offset, &got);
     while (status == KEEL_OK && got < value) {
-        uint64_t now = c->env.now(c->env.user);
-        waits_last(c, &wait, now, now);
-        c->env.sleep(c->env.user, LOOK_MS);
+        nap(&wait);
         status = look(segment, rank, offset, &got);
     }
-    waits_over(c, &wait);
+    waits_over(replica.client, &wait);
     replica_learn_what_is_known();
     return status;
 }

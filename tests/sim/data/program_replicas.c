@@ -276,6 +276,11 @@ static void add_by_turns(struct replica_program *q)
     if (!ended(q, q->calls->get(q->seg[0], 0, at, &is, sizeof is)))
         return;
     replicas_found(q->p.w, q, is++);
+    if (replicas_act(q->p.w) && below(q, 2)) { /* who gets it may be waiting for the mutex */
+        int to = (int)below(q, (uint64_t)q->all->map.ranks);
+        if (!ended(q, replicas_write(q, to)))
+            return;
+    }
     program_begin(&q->p, "a put under the mutex");
     if (!ended(q, q->calls->put(q->seg[0], 0, at, &is, sizeof is)))
         return;

@@ -752,6 +752,8 @@ RULES = [
          "        w.once.name = at ? w.once.name : rma_draw_name(replica.client);\n"),
     rule("partner", "acting: mutexes and tasks are each set's own", CLIENT + "replica/wrap_turn.c",
          "out && replica.partners ? replica_owns(*out) : status;", "false ? replica_owns(*out) : status;"),
+    rule("partner", "who waits for its turn takes no messages", CLIENT + "replica/wrap_turn.c",
+         "        nap(&wait);\n", "        replica.client->env.sleep(replica.client->env.user, 1);\n"),
     rule("partner", "who acts in a set that is retired waits for ever", AGENT + "execute_once.c",
          "    if (a->partners && ordering_refuses(", "    if (false && ordering_refuses("),
     rule("partner", "who waits in a set when it is retired waits for ever", AGENT + "ordering_chain.c",
