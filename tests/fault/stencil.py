@@ -103,11 +103,10 @@ def test_it_settles_after_as_many_sweeps_whoever_dies():
 
 def test_who_dies_when_all_is_told_has_nothing_left_to_do():
     """The others have freed the field, and ended."""
-    for what in keeltest.each(("kill", "node")):
-        for rank in 0, 2:
-            with Job(["--spares", "1", "-n", "4", "--nodes", "4", STENCIL, "9p", "--cells", "60x60", "--sweeps", "20"],
-                     env={"KEEL_FAULT": "rank.leaving:1:%s:rank=%d" % (what, rank)}) as job:
-                assert job.wait() == 0 and "code 0 after " in job.stderr(), (what, rank, job.stderr())
+    for what, rank in keeltest.each(("kill", "node"), (0, 2)):
+        with Job(["--spares", "1", "-n", "4", "--nodes", "4", STENCIL, "9p", "--cells", "60x60", "--sweeps", "20"],
+                 env={"KEEL_FAULT": "rank.leaving:1:%s:rank=%d" % (what, rank)}) as job:
+            assert job.wait() == 0 and "code 0 after " in job.stderr(), (what, rank, job.stderr())
 
 
 def test_it_is_said_for_whom_the_others_wait():
