@@ -132,12 +132,13 @@ bool auto_plan(const struct place *p, int32_t node, struct place_plan *plan, voi
 
 /* ---- somebody asks ---- */
 
-/* The map that the method would have come to. */
-static bool replay(struct auto_method *a, const struct place *p, const char *name)
+/* The map that the method would have come to with so many moves for each failure; 0: with any number. */
+static bool replay(struct auto_method *a, const struct place *p, const char *name, int32_t moves)
 {
     struct place_method m;
     if (place_method_parse(&m, name, p->grid.ndims))
         return false;
+    m.moves = moves;
     place_reset(&a->replay);
     for (int32_t i = 0; i < p->ndead; i++)
         if (place_substitute(&a->replay, &m, p->dead_list[i], &a->trial) == PLACE_CANNOT)
@@ -147,9 +148,10 @@ static bool replay(struct auto_method *a, const struct place *p, const char *nam
 }
 
 static void try_map(struct auto_method *a, struct auto_decision *d, const struct place *p, const char *name,
-                    int64_t most, struct place_plan *plan)
+                    int32_t moves, struct place_plan *plan)
 {
-    if (!replay(a, p, name) || !place_arrange(p, NULL, p->slots, a->to, a->mark, &a->trial) || !a->trial.count ||
+    int64_t most = (int64_t)moves * (p->ndead > 1 ? p->ndead : 1);
+    if (!replay(a, p, name, moves) || !place_arrange(p, NULL, p->slots, a->to, a->mark, &a->trial) || !a->trial.count ||
         (most > 0 && a->trial.count > most))
         return;
     struct auto_candidate *c = add(d, name);
@@ -163,7 +165,6 @@ static void try_map(struct auto_method *a, struct auto_decision *d, const struct
 bool auto_rebalance(struct auto_method *a, const struct place *p, int32_t moves, struct place_plan *plan)
 {
     struct auto_decision *d = decide(a, -1, -1);
-    int64_t most = (int64_t)moves * (p->ndead > 1 ? p->ndead : 1);
     plan->count = 0;
     plan->slot = -1;
     plan->zero = plan->bounded = false;
@@ -175,10 +176,10 @@ bool auto_rebalance(struct auto_method *a, const struct place *p, int32_t moves,
     for (int q = 0; q <= p->grid.ndims; q++) {
         char name[AUTO_NAME];
         snprintf(name, sizeof name, "%dD", q);
-        try_map(a, d, p, name, most, plan);
+        try_map(a, d, p, name, moves, plan);
     }
-    try_map(a, d, p, "hybrid(all)", most, plan);
+    try_map(a, d, p, "hybrid(all)", moves, plan);
     if (p->grid.ndims > 1)
-        try_map(a, d, p, "hybrid(-2D)", most, plan);
+        try_map(a, d, p, "hybrid(-2D)", moves, plan);
     return d->chosen > 0;
 }

@@ -375,6 +375,31 @@ static void test_auto_rebalance_brings_slots_home_when_a_node_is_back(void **sta
     grid_close(&s);
 }
 
+/* The plane to the right of place 6 is of two slots, the one below it of six: four moves are enough for the first, and
+ * a bound does not leave the search with the second. */
+static void test_auto_rebalance_looks_for_slides_within_its_bound(void **state)
+{
+    (void)state;
+    enum { PLACE = 6 };
+    static struct grid_state s;
+    struct weigh_figures f = QUIET;
+    open_state(&s, "4x4", "auto", 4);
+    f.message_bytes = 1;
+    f.horizon_ms = 1;
+    set(&s, f, MIB);
+    assert_int_equal(die(&s, PLACE)->candidate[0].price.moves, 1);
+    f.message_bytes = 1000000;
+    f.steps_per_ks = 10000;
+    f.horizon_ms = 60000;
+    set(&s, f, MIB);
+    auto_forget(&s.chooser);
+    assert_true(auto_rebalance(&s.chooser, &s.place, s.method.moves, &s.transit.plan));
+    const struct auto_decision *d = &s.chooser.decision[0];
+    assert_string_equal(chosen(d), "2D");
+    assert_int_equal(d->candidate[d->chosen].price.moves, 2);
+    grid_close(&s);
+}
+
 static void test_auto_rebalance_has_a_bound(void **state)
 {
     (void)state;
@@ -410,6 +435,7 @@ int main(void)
         cmocka_unit_test(test_auto_twins_choose_alike),
         cmocka_unit_test(test_auto_rebalance_moves_the_line_when_it_pays),
         cmocka_unit_test(test_auto_rebalance_brings_slots_home_when_a_node_is_back),
+        cmocka_unit_test(test_auto_rebalance_looks_for_slides_within_its_bound),
         cmocka_unit_test(test_auto_rebalance_has_a_bound),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
