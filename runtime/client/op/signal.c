@@ -56,6 +56,8 @@ struct waiting {
     int64_t value, got;
     int from;
     uint64_t seen, look_at; /* signals that had come; when to look in any case */
+    bool (*nobody)(const void *arg);
+    const void *arg;
 };
 
 static bool holds(const struct waiting *w)
@@ -93,6 +95,8 @@ static bool look_near(struct waiting *w)
 static bool is_gone(const struct waiting *w)
 {
     const struct client *c = w->c;
+    if (w->nobody)
+        return w->nobody(w->arg);
     return w->from >= 0 ? w->from != c->rank && !c->coll.life[w->from].life : coll_is_alone(c);
 }
 
@@ -159,13 +163,13 @@ static keel_status await(struct waiting *w, struct wait *wait, int64_t *got)
 keel_status signal_wait(struct client *c, keel_segment *s, size_t word, keel_compare how, int64_t value, int from,
                         int64_t *got)
 {
-    struct waiting w = {c, s, word, how, value, 0, from, 0, 0};
+    struct waiting w = {c, s, word, how, value, 0, from, 0, 0, NULL, NULL};
     return await(&w, &(struct wait){.call = WAIT_UNTIL, .whom = whom, .arg = &from}, got);
 }
 
 keel_status signal_await(struct client *c, keel_segment *s, size_t word, keel_compare how, int64_t value,
-                         struct wait *as, int64_t *got)
+                         struct wait *as, bool (*nobody)(const void *arg), int64_t *got)
 {
-    struct waiting w = {c, s, word, how, value, 0, c->rank, 0, 0};
+    struct waiting w = {c, s, word, how, value, 0, c->rank, 0, 0, nobody, as->arg};
     return await(&w, as, got);
 }

@@ -2,6 +2,7 @@
 #ifndef KEEL_CLIENT_OP_SIGNAL_H
 #define KEEL_CLIENT_OP_SIGNAL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -15,8 +16,8 @@ void signal_tell(struct client *c, int rank);
 keel_status signal_wait(struct client *c, keel_segment *s, size_t word, keel_compare how, int64_t value, int from,
                         int64_t *got);
 /* The same where a death ends no wait, as somebody else changes the word then: `as` says in which call it is, and for
- * whom. */
+ * whom. nobody: does nobody change it any more? By the arg of `as`; NULL: there is always somebody. */
 struct wait;
 keel_status signal_await(struct client *c, keel_segment *s, size_t word, keel_compare how, int64_t value,
-                         struct wait *as, int64_t *got);
+                         struct wait *as, bool (*nobody)(const void *arg), int64_t *got);
 #endif

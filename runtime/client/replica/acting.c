@@ -7,11 +7,10 @@
  * when its view is as late as all of these words say.
  *
  * All that is nobody's but this wrapper's lies in a segment of its own, with the number 0: what collectives pass on
- * (passing.h), and these words behind it. */
+ * (acting_pass.c), and these words behind it. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "collectives/schedule.h"
 #include "runtime/base/fault.h"
 #include "runtime/client/client.h"
 #include "runtime/client/op/signal.h"
@@ -20,14 +19,12 @@
 
 #define BELOW us.below
 
-enum { WORD = sizeof(uint64_t), ROOM_BYTES = 1 << 20, BLOCK_MIN = 136, BLOCK_MAX = 32776 };
+enum { WORD = sizeof(uint64_t) };
 
 static struct {
     const struct api_calls *below;
     struct kept kept;
-    struct passing passing;
-    keel_segment *room;
-    uint8_t *part;   /* this rank's of it */
+    struct acting_room room;
     uint64_t looked; /* the epoch of the view that was looked at last */
     uint64_t deaths; /* the epoch of the last death; 0: nobody has died */
     unsigned *lives; /* [ranks] sets, as of then */
@@ -133,13 +130,25 @@ static bool goes(const struct kept_write *w, int set)
     return acting_is_ordered(w) ? !is_over(set) : replica_lives(w->rank, set);
 }
 
+static bool has_ended(int rank, int set)
+{
+    const struct page *page = replica.client->page;
+    int native = replica_native(&replica.client->replicas, rank, set);
+    return atomic_load_explicit(&page_rank(page, native)->done, memory_order_acquire);
+}
+
+/* The part of one that has come to its end and whose node has died since is nobody's, either. */
 keel_status replica_settled(keel_status status, int rank, int set)
 {
     struct wait wait = {0};
     if (!replica.partners)
         return status;
-    while ((status == KEEL_ERR_DATA_LOST || status == KEEL_ERR_RANK_DEAD) && replica_lives(rank, set))
-        acting_await_view(&wait);
+    while ((status == KEEL_ERR_DATA_LOST || status == KEEL_ERR_RANK_DEAD) && replica_lives(rank, set)) {
+        if (has_ended(rank, set))
+            us.lives[rank] &= ~(1U << set);
+        else
+            acting_await_view(&wait);
+    }
     waits_over(replica.client, &wait);
     return replica_lives(rank, set) ? status : KEEL_OK;
 }
@@ -151,7 +160,7 @@ keel_segment *acting_segment(const struct kept_write *w, int set)
     struct wait wait = {0};
     keel_segment *s;
     if (set == replica.set)
-        return w->segment ? replica_segment(w->segment) : us.room;
+        return w->segment ? replica_segment(w->segment) : us.room.segment;
     while (!(s = replica_elsewhere(w->segment, set, w->rank)) && goes(w, set)) {
         replica_binds(); /* the set cannot go on without a member */
         acting_await_view(&wait);
@@ -169,7 +178,7 @@ static keel_status put_in(int set, const struct kept_write *w)
 
 static size_t told_at(int rank)
 {
-    return passing_bytes(&us.passing) + (size_t)rank * WORD;
+    return us.room.told + (size_t)rank * WORD;
 }
 
 keel_status acting_tell_deaths(int set, int rank)
@@ -260,7 +269,7 @@ void replica_forget_kept(void)
 static void learn_deaths(void)
 {
     for (int r = 0; r < replica.size; r++)
-        acting_learn(__atomic_load_n((const uint64_t *)(const void *)(us.part + told_at(r)), __ATOMIC_ACQUIRE));
+        acting_learn(__atomic_load_n((const uint64_t *)(const void *)(us.room.part + told_at(r)), __ATOMIC_ACQUIRE));
 }
 
 /* Whoever changes it in this set now: of the rank, the replica that acts there. */
@@ -271,11 +280,30 @@ static void who_changes(const struct client *c, const void *rank, struct wait_sa
     out->rank = set < 0 ? -1 : replica_native(&c->replicas, q, set);
 }
 
-static keel_status waits(enum wait_call call, keel_segment *segment, size_t word, keel_compare how, int64_t value,
+/* Who has come to its end in some set has told all that it had to tell in each (replica_leaves). */
+static bool has_left(int rank)
+{
+    bool any = false;
+    for (int s = 0; s < replica.sets; s++)
+        any = any || (replica_lives(rank, s) && has_ended(rank, s));
+    return any;
+}
+
+static bool nobody_changes(const void *rank)
+{
+    int q = *(const int *)rank;
+    bool any = false;
+    for (int r = 0; r < replica.size && q < 0; r++)
+        any = any || (r != replica.rank && !has_left(r));
+    return q < 0 ? !any : q != replica.rank && has_left(q);
+}
+
+keel_status acting_waits(enum wait_call call, keel_segment *segment, size_t word, keel_compare how, int64_t value,
                          int from, int64_t *got)
 {
+    bool (*nobody)(const void *) = call == WAIT_UNTIL ? nobody_changes : NULL; /* collectives go on without them */
     struct wait wait = {.call = call, .whom = who_changes, .arg = &from};
-    keel_status status = replica_after(signal_await(replica.client, segment, word, how, value, &wait, got));
+    keel_status status = replica_after(signal_await(replica.client, segment, word, how, value, &wait, nobody, got));
     if (us.deaths || status == KEEL_OK)
         learn_deaths();
     return status;
@@ -283,82 +311,7 @@ static keel_status waits(enum wait_call call, keel_segment *segment, size_t word
 
 keel_status replica_waits(keel_segment *segment, size_t word, keel_compare how, int64_t value, int from, int64_t *got)
 {
-    return waits(WAIT_UNTIL, segment, word, how, value, from, got);
-}
-
-/* ---- what each rank has to say ---- */
-
-static enum wait_call call_of(enum replica_call call)
-{
-    static const enum wait_call of[REPLICA_CALLS] = {
-        [CALL_group_bcast] = WAIT_GROUP_FIRST + SCHEDULE_BCAST,
-        [CALL_group_allgather] = WAIT_GROUP_FIRST + SCHEDULE_ALLGATHER,
-        [CALL_group_allreduce] = WAIT_GROUP_FIRST + SCHEDULE_ALLREDUCE,
-        [CALL_group_reduce] = WAIT_GROUP_FIRST + SCHEDULE_REDUCE,
-        [CALL_group_scan] = WAIT_GROUP_FIRST + SCHEDULE_SCAN,
-        [CALL_group_exscan] = WAIT_GROUP_FIRST + SCHEDULE_EXSCAN,
-        [CALL_segment_free] = WAIT_ALLOC,
-    };
-    return of[call] ? of[call] : WAIT_GROUP_BARRIER;
-}
-
-static uint8_t *block_of(uint64_t number, int origin)
-{
-    return us.part + passing_place(&us.passing, number, origin);
-}
-
-static keel_status pass_round(enum wait_call call, uint64_t number, int round)
-{
-    struct passing_round r = passing_round(&us.passing, round);
-    keel_status status = KEEL_OK;
-    for (int i = 0; i < r.blocks && status == KEEL_OK; i++) {
-        int origin = passing_origin(&us.passing, i);
-        const uint8_t *block = block_of(number, origin);
-        uint64_t left;
-        memcpy(&left, block, WORD);
-        size_t len = left < us.passing.room - WORD ? (size_t)left : us.passing.room - WORD;
-        status = replica_puts(0, r.to, passing_place(&us.passing, number, origin), block, WORD + len);
-    }
-    replica_used(PARTNER_PASS, r.to, us.passing.room);
-    if (status == KEEL_OK)
-        status = replica_signals(0, r.to, r.word, 1);
-    return status == KEEL_OK ? waits(call, us.room, r.word, KEEL_GE, (int64_t)number, r.from, NULL) : status;
-}
-
-/* One piece of each rank's bytes. *more: somebody has further ones. */
-static keel_status pass_piece(enum wait_call call, const uint8_t *mine, uint64_t left, size_t at, replica_taker *take,
-                              void *user, bool *more)
-{
-    static uint64_t number;
-    size_t most = us.passing.room - WORD;
-    uint8_t *own = block_of(++number, replica.rank);
-    keel_status status = KEEL_OK;
-    memcpy(own, &left, WORD);
-    if (left)
-        memcpy(own + WORD, mine + at, left < most ? (size_t)left : most);
-    for (int k = 0; k < passing_rounds(replica.size) && status == KEEL_OK; k++)
-        status = pass_round(call, number, k);
-    for (int r = 0; r < replica.size && status == KEEL_OK; r++) {
-        const uint8_t *block = block_of(number, r);
-        memcpy(&left, block, WORD);
-        take(user, r, at, block + WORD, left < most ? (size_t)left : most);
-        *more = *more || left > most;
-    }
-    return status;
-}
-
-keel_status replica_passes(enum replica_call call, const void *mine, size_t len, replica_taker *take, void *user)
-{
-    keel_status status = KEEL_OK;
-    bool more = true;
-    for (size_t at = 0, most = us.passing.room - WORD; more && status == KEEL_OK; at += most) {
-        more = false;
-        if (at)
-            status = replica_meet(call);
-        if (status == KEEL_OK)
-            status = pass_piece(call_of(call), mine, at < len ? len - at : 0, at, take, user, &more);
-    }
-    return status;
+    return acting_waits(WAIT_UNTIL, segment, word, how, value, from, got);
 }
 
 /* ---- the start ---- */
@@ -368,9 +321,8 @@ keel_status replica_acting_begin(void)
     if (!replica.partners)
         return KEEL_OK;
     us.below = replica.below;
-    size_t block = ROOM_BYTES / 2 / (size_t)replica.size, n = (size_t)replica.size;
-    block = block < BLOCK_MIN ? BLOCK_MIN : block > BLOCK_MAX ? BLOCK_MAX : block / 16 * 16 + WORD;
-    us.passing = (struct passing){replica.rank, replica.size, block};
+    size_t n = (size_t)replica.size;
+    us.room.told = acting_pass_begin(&us.room);
     us.told = calloc(n * (size_t)replica.sets, sizeof *us.told);
     size_t *bytes = calloc(n, sizeof *bytes);
     unsigned *lives = calloc(n, sizeof *lives);
@@ -380,15 +332,15 @@ keel_status replica_acting_begin(void)
         return KEEL_ERR_NOMEM;
     }
     for (size_t r = 0; r < n; r++) {
-        bytes[r] = passing_bytes(&us.passing) + n * WORD;
+        bytes[r] = us.room.told + n * WORD;
         lives[r] = (1U << replica.sets) - 1;
     }
-    keel_status status = BELOW->segment_alloc_group(replica.group, bytes, KEEL_REDUNDANCY_NONE, &us.room);
+    keel_status status = BELOW->segment_alloc_group(replica.group, bytes, KEEL_REDUNDANCY_NONE, &us.room.segment);
     free(bytes);
-    if (status == KEEL_OK && !(us.part = BELOW->address(us.room, replica_native_of(replica.rank))))
+    if (status == KEEL_OK && !(us.room.part = BELOW->address(us.room.segment, replica_native_of(replica.rank))))
         status = KEEL_ERR_NOMEM; /* or the agent is gone, which ends this process */
     if (status == KEEL_OK)
-        status = replica_describes(us.room, 0);
+        status = replica_describes(us.room.segment, 0);
     us.lives = lives;
     replica.below = replica_acting_calls(us.below);
     replica_look_for_deaths();

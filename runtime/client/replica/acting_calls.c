@@ -246,21 +246,24 @@ struct of_one {
     uint8_t *data;
     size_t len;
     int root;
+    bool came; /* it has not left */
 };
 
 static void take_of_one(void *user, int origin, size_t at, const void *bytes, size_t len)
 {
-    const struct of_one *o = user;
+    struct of_one *o = user;
+    o->came = o->came || origin == o->root;
     if (origin == o->root && origin != replica.rank && at < o->len && len <= o->len - at)
         memcpy(o->data + at, bytes, len);
 }
 
 static keel_status act_group_bcast(keel_group *group, int root, void *data, size_t len)
 {
-    struct of_one o = {data, len, root};
+    struct of_one o = {data, len, root, false};
     if (!is_of_all(group) || root < 0 || root >= replica.size || (len && !data))
         return ELSE_BINDS(group, group_bcast, (group, root, data, len));
-    return replica_passes(CALL_group_bcast, data, root == replica.rank ? len : 0, take_of_one, &o);
+    keel_status status = replica_passes(CALL_group_bcast, data, root == replica.rank ? len : 0, take_of_one, &o);
+    return status == KEEL_OK && !o.came ? KEEL_ERR_RANK_DEAD : status;
 }
 
 static void take_each(void *user, int origin, size_t at, const void *bytes, size_t len)
@@ -272,29 +275,31 @@ static void take_each(void *user, int origin, size_t at, const void *bytes, size
 
 static keel_status act_group_allgather(keel_group *group, const void *in, void *out, size_t len)
 {
-    struct of_one o = {out, len, -1};
+    struct of_one o = {out, len, -1, false};
     if (!is_of_all(group) || (len && (!in || !out)))
         return ELSE_BINDS(group, group_allgather, (group, in, out, len));
     return replica_passes(CALL_group_allgather, in, len, take_each, &o);
 }
 
-/* Rank by rank, so that it is the same in each set. first, end: of which ranks. */
+/* Rank by rank, so that it is the same in each set. end: of which ranks. */
 struct reduction {
     struct element element;
     uint8_t *sum, *scratch; /* [len] each */
     size_t len, size;
-    int first, end;
+    int end;
+    size_t taken; /* of how many bytes somebody has said something: who has left does not */
 };
 
 static void take_term(void *user, int origin, size_t at, const void *bytes, size_t len)
 {
-    const struct reduction *r = user;
-    if (origin < r->first || origin >= r->end || at >= r->len || len > r->len - at)
+    struct reduction *r = user;
+    if (origin >= r->end || at >= r->len || len > r->len - at)
         return;
-    if (origin == r->first)
+    if (at >= r->taken)
         memcpy(r->sum + at, bytes, len);
     else
         element_combine(&r->element, r->sum + at, r->sum + at, bytes, len / r->size, r->scratch);
+    r->taken = at + len > r->taken ? at + len : r->taken;
 }
 
 /* NULL: nobody wants it here. */
@@ -308,7 +313,7 @@ static keel_status reduce(enum replica_call call, const void *in, void *out, siz
         replica_stop("no memory for a reduction");
     r.scratch = r.sum + c.len;
     keel_status status = replica_passes(call, in, c.len, take_term, &r);
-    if (status == KEEL_OK && out && end > 0)
+    if (status == KEEL_OK && out && r.taken)
         memcpy(out, r.sum, c.len);
     free(r.sum);
     return status;

@@ -1,15 +1,25 @@
-/* What acting.c and acting_once.c share; nobody else includes this. */
+/* What acting.c, acting_once.c and acting_pass.c share; nobody else includes this. */
 #ifndef KEEL_CLIENT_REPLICA_ACTING_INT_H
 #define KEEL_CLIENT_REPLICA_ACTING_INT_H
 
 #include "runtime/client/client.h"
 #include "runtime/client/replica/kept.h"
+#include "runtime/client/replica/passing.h"
 #include "runtime/client/replica/replica.h"
+#include "runtime/client/waits.h"
 
 /* What an atomic has found, in a set in which its target lives. */
 struct acting_found {
     bool is;
     int64_t value;
+};
+
+/* What is the wrapper's own. */
+struct acting_room {
+    struct passing passing; /* its blocks come first, with a word behind them: acting_pass.c */
+    size_t told;            /* where words about deaths begin */
+    keel_segment *segment;
+    uint8_t *part; /* this rank's */
 };
 
 /* ---- acting.c ---- */
@@ -27,6 +37,14 @@ keel_status acting_tell_deaths(int set, int rank);
 keel_status acting_writes(const struct kept_write *w, struct acting_found *found);
 /* The set whose memory this replica reads of the rank; -1: it lives nowhere. */
 int acting_reads(int rank);
+/* As replica_waits, in this call; but for keel_wait_until somebody always changes the word. */
+keel_status acting_waits(enum wait_call call, keel_segment *segment, size_t word, keel_compare how, int64_t value,
+                         int from, int64_t *got);
+
+/* ---- acting_pass.c ---- */
+
+/* room: whose passing is set; the caller's, for good. Returns the bytes that it takes. */
+size_t acting_pass_begin(struct acting_room *room);
 
 /* ---- acting_once.c ---- */
 

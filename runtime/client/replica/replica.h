@@ -202,6 +202,8 @@ keel_status replica_waits(keel_segment *segment, size_t word, keel_compare how, 
  * first. After a meeting. */
 typedef void replica_taker(void *user, int origin, size_t at, const void *bytes, size_t len);
 keel_status replica_passes(enum replica_call call, const void *mine, size_t len, replica_taker *take, void *user);
+/* This rank, behind its last meeting: collectives go on without it. blocks   as a meeting. */
+keel_status replica_leaves(void);
 /* acting_calls.c: the library, where these do what it does. */
 const struct api_calls *replica_acting_calls(const struct api_calls *library);
 /* What is kept is done in these sets, too; it is not needed any more. */

@@ -171,6 +171,7 @@ keel_status replica_move(void)
 keel_status replica_finalize(void)
 {
     keel_status status = replica_after(BELOW->fence_all()), met = replica_meet(CALL_finalize);
+    met = met == KEEL_OK ? replica_leaves() : met;
     if (status != KEEL_OK || met != KEEL_OK)
         return status != KEEL_OK ? status : met;
     replica.ended = true;
@@ -184,7 +185,8 @@ void replica_ends(int code)
     if (code != 0 || replica.ended || getpid() != replica.pid)
         return;
     replica.ended = true;
-    (void)replica_meet(CALL_finalize);
+    if (replica_meet(CALL_finalize) == KEEL_OK)
+        (void)replica_leaves();
 }
 
 static void compare_at_exit(int code, void *unused)

@@ -465,6 +465,32 @@ static bool end_turns(struct replica_program *q)
     return ended(q, q->calls->taskpool_free(q->pool));
 }
 
+/* How many collectives that rank still makes, before it leaves. */
+static int stays(const struct replica_program *q, int rank)
+{
+    struct rng rng;
+    rng_seed(&rng, q->p.w->setup.seed * 31 + (uint64_t)rank);
+    return (int)rng_below(&rng, 4);
+}
+
+/* Some leave before others, whose collectives go on without them. */
+static bool leave_one_by_one(struct replica_program *q)
+{
+    double mine = q->rank + 1;
+    for (int i = 0; i < stays(q, q->rank); i++) {
+        double sum = -1, expected = 0;
+        for (int r = 0; r < q->all->map.ranks; r++)
+            expected += stays(q, r) > i ? r + 1 : 0;
+        program_begin(&q->p, "keel_allreduce_sum of who has not left");
+        if (!ended(q, q->calls->allreduce_sum(&mine, &sum, 1)))
+            return false;
+        if (sum != expected)
+            world_fail(q->p.w, "rank %d of set %d: those who have not left say %g, not %g", q->rank, q->set, sum,
+                       expected);
+    }
+    return !q->p.w->failed;
+}
+
 void replicas_run(struct runner *r)
 {
     struct world *w = r->w;
@@ -485,8 +511,12 @@ void replicas_run(struct runner *r)
         program_begin(&q->p, "keel_segment_free");
         good = ended(q, q->calls->segment_free(q->seg[i]));
     }
-    if (good && !q->p.over)
+    if (w->setup.plain && good && !q->p.over)
+        good = leave_one_by_one(q);
+    if (good && !q->p.over) {
+        program_begin(&q->p, "keel_finalize");
         (void)q->calls->finalize();
+    }
     if (good && !q->p.over)
         return;
     while (!w->failed) /* its set has lost somebody: its agent ends it */

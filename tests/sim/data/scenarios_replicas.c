@@ -61,7 +61,7 @@ void scenario_partners(struct setup *s, struct rng *rng)
         "mail.sending",        "replica.kept",       "replica.taking_over", "replica.took_over", "replica.counted",
         "replica.lock_drawn",  "replica.task_drawn", "op.answered",         "order.executing",   "order.executed",
         "order.acknowledging", "order.answering",    "order.entries_came",  "order.telling",     "order.handing_over",
-        "replica.brought"};
+        "replica.brought",     "replica.has_left"};
     scenario_replicas(s, rng);
     s->checked = s->plain = true;
     s->timeout_ns = 20 * SEC;

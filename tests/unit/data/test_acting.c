@@ -44,6 +44,8 @@ static void expect_said(const char *text)
 
 /* ---- the library ---- */
 
+static keel_status puts_come_to = KEEL_OK;
+
 static keel_status put(keel_segment *s, int native, size_t offset, const void *src, size_t len)
 {
     char what[40];
@@ -51,13 +53,18 @@ static keel_status put(keel_segment *s, int native, size_t offset, const void *s
     memcpy(&first, src, len < 8 ? len : 8);
     snprintf(what, sizeof what, s == ROOM || offset > 1000 ? "learns %llu" : "put %llu", (unsigned long long)first);
     note(native, what);
-    return KEEL_OK;
+    return puts_come_to;
 }
+
+static uint64_t reads; /* what is found in the room, but for its first time */
+static int read_late;
 
 static keel_status get(keel_segment *s, int native, size_t offset, void *dst, size_t len)
 {
-    (void)s, (void)offset;
+    (void)offset;
     memset(dst, 0, len);
+    if (s != OWN && read_late-- <= 0)
+        memcpy(dst, &reads, len < 8 ? len : 8);
     note(native, "get");
     return KEEL_OK;
 }
@@ -103,11 +110,17 @@ void signal_tell(struct client *c, int rank)
     (void)c, (void)rank;
 }
 
+static int has_left = -2; /* that rank, before any collective */
+
 keel_status signal_await(struct client *c, keel_segment *s, size_t word, keel_compare how, int64_t value,
-                         struct wait *as, int64_t *got)
+                         struct wait *as, bool (*nobody)(const void *arg), int64_t *got)
 {
     struct wait_said w = {.rank = -2};
-    (void)s, (void)word, (void)how, (void)value, (void)got;
+    (void)s, (void)word, (void)how, (void)value;
+    if (got && *(const int *)as->arg == has_left)
+        *got = (int64_t)1 << 62;
+    if (nobody && nobody(as->arg))
+        return KEEL_ERR_RANK_DEAD;
     as->whom(c, as->arg, &w);
     assert_int_equal(w.whom, WAIT_FOR_WORD);
     if (w.rank < 0)
@@ -212,14 +225,15 @@ keel_status replica_after(keel_status status)
 void replica_used(enum partner_use use, int rank, size_t bytes)
 {
     (void)rank, (void)bytes;
-    assert_int_equal(use, PARTNER_PASS);
+    assert_true(use == PARTNER_PASS || use == PARTNER_SIGNAL);
 }
 
 keel_status replica_meet(enum replica_call call)
 {
-    (void)call;
-    fail_msg("one piece is enough");
-    return KEEL_ERR_STATE;
+    if (call != CALL_finalize)
+        fail_msg("one piece is enough");
+    snprintf(said + strlen(said), sizeof said - strlen(said), "meets; ");
+    return KEEL_OK;
 }
 
 _Noreturn void replica_stop(const char *text)
@@ -250,6 +264,11 @@ static bool tell(void *user, const struct control *r)
 void nap_for_own_agent(const struct client *c, const void *arg, struct wait_said *out)
 {
     (void)c, (void)arg, (void)out;
+}
+
+void nap_for_process(const struct client *c, const void *native, struct wait_said *out)
+{
+    (void)c, (void)native, (void)out;
 }
 
 void nap(struct wait *w)
@@ -449,7 +468,7 @@ static void test_acting_who_waited_goes_on_when_its_view_is_as_late(void **state
     struct passing p = {HERE, RANKS, 0};
     size_t block = (1 << 20) / 2 / RANKS;
     p.room = block > 32776 ? 32776 : block / 16 * 16 + 8;
-    memory[passing_bytes(&p) / 8 + 0] = 12; /* rank 0 says */
+    memory[passing_bytes(&p) / 8 + 1 + 0] = 12; /* rank 0 says */
     assert_int_equal(atomic_load(&page->epoch), 9);
     assert_int_equal(replica_waits(OWN, 0, KEEL_GE, 1, 0, NULL), KEEL_OK);
     expect_said("0.0 waited for; ");
@@ -474,6 +493,64 @@ static void test_acting_what_needs_all_members_waits_until_a_view_says_so(void *
     assert_true(over > 0);
 }
 
+static void takes_rank(void *ranks, int origin, size_t at, const void *bytes, size_t len)
+{
+    (void)at, (void)bytes, (void)len;
+    *(unsigned *)ranks |= 1U << origin;
+}
+
+/* Rank 0 has left, from which this one would have had its block: that is read where it lies, when it is known. */
+static void test_acting_collective_goes_on_without_who_has_left(void **state)
+{
+    (void)state;
+    unsigned ranks = 0;
+    has_left = 0;
+    reads = UINT64_C(1) << 62;
+    read_late = 2;
+    assert_int_equal(replica_passes(CALL_group_barrier, NULL, 0, takes_rank, &ranks), KEEL_OK);
+    assert_int_equal(ranks, 1U << 1 | 1U << 2);
+    assert_int_equal(naps, 2);
+    ranks = 0;
+    reads = 2; /* it has not, and has come to this one: it is only slow to pass on */
+    assert_int_equal(replica_passes(CALL_group_barrier, NULL, 0, takes_rank, &ranks), KEEL_OK);
+    assert_int_equal(ranks, 1U << 0 | 1U << 1 | 1U << 2);
+    has_left = -2;
+}
+
+static void test_acting_word_of_who_has_left_is_waited_for_no_more(void **state)
+{
+    (void)state;
+    assert_int_equal(replica_waits(OWN, 0, KEEL_GE, 1, 0, NULL), KEEL_OK);
+    atomic_store(&page_rank(page, replica_native(&client.replicas, 0, 1))->done, 1);
+    assert_int_equal(replica_waits(OWN, 0, KEEL_GE, 1, 0, NULL), KEEL_ERR_RANK_DEAD);
+    assert_int_equal(replica_waits(OWN, 0, KEEL_GE, 1, KEEL_ANY_RANK, NULL), KEEL_OK);
+}
+
+/* Its node has died since, and its memory with it: no view says that it has died. */
+static void test_acting_part_of_who_has_left_is_nobodys_when_it_is_lost(void **state)
+{
+    (void)state;
+    atomic_store(&page_rank(page, replica_native(&client.replicas, 0, 0))->done, 1);
+    puts_word(0, 8);
+    assert_true(replica_lives(0, 0));
+    puts_come_to = KEEL_ERR_DATA_LOST;
+    puts_word(0, 9);
+    puts_come_to = KEEL_OK;
+    assert_int_equal(naps, 0);
+    assert_false(replica_lives(0, 0));
+}
+
+/* Those to whom it would pass on the next collective, in all sets before it has gone. */
+static void test_acting_who_leaves_says_so(void **state)
+{
+    (void)state;
+    names = 0;
+    assert_int_equal(replica_leaves(), KEEL_OK);
+    assert_non_null(strstr(said, "2 add 4611686018427387904 as 1; "));
+    assert_non_null(strstr(said, "0 add 4611686018427387904 as 2; "));
+    assert_string_equal(said + strlen(said) - strlen("meets; "), "meets; ");
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup(name, begin)
@@ -488,6 +565,10 @@ int main(void)
         TEST(test_acting_who_gets_a_message_knows_of_the_deaths_that_its_sender_knew),
         TEST(test_acting_who_waited_goes_on_when_its_view_is_as_late),
         TEST(test_acting_what_needs_all_members_waits_until_a_view_says_so),
+        TEST(test_acting_collective_goes_on_without_who_has_left),
+        TEST(test_acting_word_of_who_has_left_is_waited_for_no_more),
+        TEST(test_acting_who_leaves_says_so),
+        TEST(test_acting_part_of_who_has_left_is_nobodys_when_it_is_lost),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
