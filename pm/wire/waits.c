@@ -123,7 +123,7 @@ static void find_reasons(struct waits *w, uint64_t now)
 static uint64_t due(enum waits_why why, unsigned i)
 {
     static const uint64_t in_the_way[] = {1, 30, 60}, odd[] = {5, 30, 60}, usual[] = {60, 600, 3600};
-    const uint64_t *at = why <= WAITS_LINK ? in_the_way : why <= WAITS_MEMORY ? odd : usual;
+    const uint64_t *at = why <= WAITS_LINK ? in_the_way : why <= WAITS_LEAVING ? odd : usual;
     return WAITS_SECOND * (i < 2 ? at[i] : at[2] * (i - 1));
 }
 

@@ -14,9 +14,9 @@
  * A node that does not answer is told with who waits for it in one line: what its readers say of it (waits_patience) is
  * held back for a moment in which waits may be reported, and is told alone if there are none.
  *
- *   stopped, silent, link     after 1 s, 30 s, and then each minute
- *   ring, node, view, memory  after 5 s, 30 s, and then each minute
- *   all others                after 1 min, 10 min, and then each hour */
+ *   stopped, silent, link              after 1 s, 30 s, and then each minute
+ *   ring, node, view, memory, leaving  after 5 s, 30 s, and then each minute
+ *   all others                         after 1 min, 10 min, and then each hour */
 #ifndef KEEL_PM_WAITS_H
 #define KEEL_PM_WAITS_H
 
@@ -34,6 +34,7 @@ enum waits_why {
     WAITS_NODE,    /* the agent of node a has not answered */
     WAITS_VIEW,    /* a view, or copies that are made equal */
     WAITS_MEMORY,  /* rank a has none for what it does */
+    WAITS_LEAVING, /* rank a has not left its node, and the memory that is waited for follows when it has */
     /* rank a has the lock, or the task, and is not in Keel; -1: some rank; of a rank's own: another thread */
     WAITS_HOLDER,
     WAITS_ENTRY,  /* rank a has not come to the call */

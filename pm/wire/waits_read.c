@@ -11,7 +11,7 @@ static bool read_whom(const char *text, enum waits_why *out)
         const char *name;
         enum waits_why why;
     } known[] = {{"node", WAITS_NODE}, {"view", WAITS_VIEW},     {"holder", WAITS_HOLDER}, {"entry", WAITS_ENTRY},
-                 {"word", WAITS_WORD}, {"taking", WAITS_TAKING}, {"memory", WAITS_MEMORY}};
+                 {"word", WAITS_WORD}, {"taking", WAITS_TAKING}, {"memory", WAITS_MEMORY}, {"leaving", WAITS_LEAVING}};
     for (size_t i = 0; text && i < sizeof known / sizeof known[0]; i++)
         if (strcmp(text, known[i].name) == 0) {
             *out = known[i].why;

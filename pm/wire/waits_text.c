@@ -130,6 +130,10 @@ static void add_why(const struct waits *w, struct line *l, struct why y)
         add(l, "memory, of which there is none for ");
         add_rank(w, l, y.a);
         break;
+    case WAITS_LEAVING:
+        add_rank(w, l, y.a);
+        add(l, ", which has not left that node: the memory of the ranks there follows them when all have");
+        break;
     case WAITS_HOLDER:
         if (y.own)
             add(l, "another thread of the same process");
@@ -263,7 +267,7 @@ bool waits_text(const struct waits *w, int node, int i, uint64_t now, int *rank,
     *rank = e->rank;
     add(&l, "has waited %.1f s in %s for ", (double)age(now, e->since_ns) / (double)WAITS_SECOND, e->call);
     struct why y = waits_find_why(w, e);
-    bool of_rank = y.why == WAITS_STOPPED || y.why >= WAITS_HOLDER,
+    bool of_rank = y.why == WAITS_STOPPED || y.why >= WAITS_LEAVING,
          between_two = y.why == WAITS_LINK || y.why == WAITS_RING;
     bool direct = of_rank ? y.a == e->for_rank : y.why == WAITS_SILENT && waits_node_of(w, e->for_rank) == y.a;
     if (e->whom != WAITS_NODE && e->whom != WAITS_VIEW && e->for_rank >= 0 && !between_two && !direct) {

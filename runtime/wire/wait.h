@@ -50,13 +50,14 @@ enum wait_call {
 
 /* What of it is waited for. */
 enum wait_whom {
-    WAIT_FOR_NODE,   /* the node's agent: an answer */
-    WAIT_FOR_ENTRY,  /* the rank has to come to the same call */
-    WAIT_FOR_WORD,   /* the rank has to send a message, or to change the word; rank -1: any */
-    WAIT_FOR_TAKING, /* the rank has to take what was sent to it */
-    WAIT_FOR_HOLDER, /* the rank has the lock, or the task; -1: some */
-    WAIT_FOR_VIEW,   /* a view, or copies that are being made equal */
-    WAIT_FOR_MEMORY, /* the process has none for what it does */
+    WAIT_FOR_NODE,    /* the node's agent: an answer */
+    WAIT_FOR_ENTRY,   /* the rank has to come to the same call */
+    WAIT_FOR_WORD,    /* the rank has to send a message, or to change the word; rank -1: any */
+    WAIT_FOR_TAKING,  /* the rank has to take what was sent to it */
+    WAIT_FOR_HOLDER,  /* the rank has the lock, or the task; -1: some */
+    WAIT_FOR_VIEW,    /* a view, or copies that are being made equal */
+    WAIT_FOR_MEMORY,  /* the process has none for what it does */
+    WAIT_FOR_LEAVING, /* the rank, of the same slot, has to leave its node: the slot's memory follows then */
     WAIT_WHOMS,
 };
 
@@ -121,7 +122,8 @@ static inline const char *wait_call_name(uint32_t call)
 
 static inline const char *wait_whom_name(uint32_t whom)
 {
-    static const char *const names[WAIT_WHOMS] = {"node", "entry", "word", "taking", "holder", "view", "memory"};
+    static const char *const names[WAIT_WHOMS] = {"node",   "entry", "word",   "taking",
+                                                  "holder", "view",  "memory", "leaving"};
     return names[whom < WAIT_WHOMS ? whom : WAIT_FOR_VIEW];
 }
 

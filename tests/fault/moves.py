@@ -126,27 +126,44 @@ def test_a_rank_that_slides_before_its_neighbour_stores_when_its_part_has_come()
         assert moved and len(moved) % 2 == 0, job.stdout()
 
 
-def waits_for_its_part(how, call):
-    """Rank 3 stands still on its way out; rank 2, which has begun on the next node, waits for the memory of both."""
+def waits_for_its_part(how, call, late_ms, faults, why):
+    """Rank 3 takes its time on its way out; rank 2, which has begun on the next node, waits for the memory of both."""
     with Job(["-n", "6", "--nodes", "3", "--grid", "5", "--spare-alloc", "1D(1,2)", "--substitution", "1D",
-              "--on-failure", "substitute", MOVED, "200", how],
-             env={"KEEL_FAULT": "rank.move_called:1:stop:rank=3", "KEEL_LEAVE_MS": "600000"}) as job:
+              "--on-failure", "substitute", MOVED, "200", how, str(late_ms)],
+             env={"KEEL_FAULT": faults, "KEEL_LEAVE_MS": "600000"}) as job:
         wait_until_it_counts(job, 6)
         pid = rank_pids(job, 3)[0]
         subprocess.run([KEELCTL, "kill-node", job.id(), "0"], check=True, capture_output=True, timeout=60)
-        wait_for(lambda: state_of(pid) == "T", "rank 3 to be on its way out")
-        shown = r"rank 2 +pid .*\n +has waited [\d.]+ s in %s for " % call
+        said = r"for rank 3 \(node 1\), which %s" % why
+        shown = r"rank 2 +pid .*\n +has waited [\d.]+ s in %s %s" % (call, said)
         wait_for(lambda: re.search(shown, status(job)), "keelctl status to say that rank 2 waits for its part")
-        line = r"keelrun: rank 2 has waited \d+ s in %s for " % call
+        # with all who wait for the same, where that is a process that stands still
+        line = r"keelrun: ranks? .*2.* waited \d+ s in .*" + said
         wait_for(lambda: re.search(line, job.stderr()), "the terminal to say it")
-        os.kill(pid, signal.SIGCONT)
+        if faults:
+            assert state_of(pid) == "T"
+            os.kill(pid, signal.SIGCONT)
         code = job.wait()
         assert code == 0, (code, job.stdout(), job.stderr())
         assert not job.events("made_to_leave"), job.events("made_to_leave")
+        return job.stdout()
+
+
+STANDS_STILL = "rank.move_called:1:stop:rank=3"
 
 
 def test_who_waits_for_its_part_is_told():
-    waits_for_its_part("stores", "keel_update_begin or keel_segment_track")
+    call = "keel_update_begin or keel_segment_track"
+    waits_for_its_part("stores", call, 300, STANDS_STILL, "is stopped by a signal or a debugger")
+    waits_for_its_part("stores", call, 9000, "", "has not left that node")
+
+
+def test_an_address_waits_for_a_part_without_further_copies():
+    call = "keel_address or keel_update_begin"
+    out = waits_for_its_part("addresses", call, 300, STANDS_STILL, "is stopped by a signal or a debugger")
+    assert all("rank %d finds its part" % rank in out for rank in (2, 3, 4, 5)), out
+    out = waits_for_its_part("addresses", call, 9000, "", "has not left that node")
+    assert all("rank %d finds its part" % rank in out for rank in (2, 3, 4, 5)), out
 
 
 def test_ranks_of_a_node_slide_behind_the_same_collective():

@@ -68,11 +68,35 @@ static keel_status look_for_home(struct keel_segment *s, uint8_t **base)
     return part == PAGE_PART_STAYS ? KEEL_ERR_STATE : KEEL_IN_PROGRESS; /* as where the node has no copy */
 }
 
+/* A slot goes behind the last of its ranks: for one that is still where the slot is, or else for its copies. */
+static void waits_for_part(const struct client *c, const void *arg, struct wait_said *out)
+{
+    const struct keel_segment *s = arg;
+    uint32_t slot = page_rank(c->page, c->rank)->slot;
+    struct route route;
+    if (!page_route_read(c->page, copyset_of((int)slot, s->redundancy), &route) || route.node[0] == c->node)
+        return;
+    for (int r = 0; r < c->size; r++) {
+        const struct page_rank *k = page_rank(c->page, r);
+        uint64_t where = atomic_load_explicit(&k->where, memory_order_acquire);
+        if (k->slot == slot && (int)(int32_t)(where >> 32) == route.node[0] &&
+            !atomic_load_explicit(&k->done, memory_order_relaxed)) {
+            out->whom = WAIT_FOR_LEAVING;
+            out->rank = r;
+            out->node = route.node[0];
+            return;
+        }
+    }
+}
+
 uint8_t *segment_map_home(struct keel_segment *s, keel_status *status)
 {
     enum { LOOK_AGAIN_MS = 1 };
     struct client *c = s->client;
-    struct wait wait = {.call = s->redundancy == KEEL_REDUNDANCY_NONE ? WAIT_ADDRESS : WAIT_PART, .keeps = true};
+    struct wait wait = {.call = s->redundancy == KEEL_REDUNDANCY_NONE ? WAIT_ADDRESS : WAIT_PART,
+                        .whom = waits_for_part,
+                        .arg = s,
+                        .keeps = true};
     uint8_t *base;
     while ((*status = look_for_home(s, &base)) == KEEL_IN_PROGRESS) {
         client_lock(c);

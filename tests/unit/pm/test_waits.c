@@ -258,6 +258,31 @@ static void test_waits_for_memory_name_the_process_that_has_none(void **state)
     waits_fini(&w);
 }
 
+/* A slot goes behind the last of its ranks: who is there before waits for a neighbour, and no death is to blame. */
+static void test_waits_for_a_part_name_the_rank_that_has_not_left(void **state)
+{
+    struct waits w = begun();
+    char line[WAITS_LINE];
+    int rank;
+    (void)state;
+    report(&w, 2, 101 * S, WAIT(4, "keel_address or keel_update_begin", "leaving", 3, -1, 177), "");
+    waits_tick(&w, waits_tick(&w, 101 * S));
+    expect("rank 4 has waited 5 s in keel_address or keel_update_begin for rank 3 (node 1), which has not left that "
+           "node: the memory of the ranks there follows them when all have\n");
+    assert_true(waits_text(&w, 2, 0, 107 * S, &rank, line));
+    assert_string_equal(line, "has waited 7.0 s in keel_address or keel_update_begin for rank 3 (node 1), which has "
+                              "not left that node: the memory of the ranks there follows them when all have");
+    report(&w, 2, 108 * S, "", "");
+    waits_tick(&w, 108 * S);
+    waits_tick(&w, 110 * S);
+    expect("the wait for rank 3 (node 1) is over after 8 s\n");
+    report(&w, 2, 110 * S, WAIT(4, "keel_segment_track", "leaving", 3, -1, 186), ",\"stopped\":[3]");
+    waits_tick(&w, waits_tick(&w, 110 * S));
+    expect("rank 4 has waited 1 s in keel_segment_track for rank 3 (node 1), which is stopped by a signal or a "
+           "debugger\n");
+    waits_fini(&w);
+}
+
 static void test_waits_of_threads_for_their_own_process_name_what_it_waits_for(void **state)
 {
     struct waits w = begun();
@@ -409,6 +434,7 @@ int main(void)
         cmocka_unit_test(test_waits_for_a_node_are_one_line_with_how_it_is),
         cmocka_unit_test(test_waits_node_that_nobody_waits_for_is_told_alone),
         cmocka_unit_test(test_waits_for_a_view_name_the_node_that_it_needs),
+        cmocka_unit_test(test_waits_for_a_part_name_the_rank_that_has_not_left),
         cmocka_unit_test(test_waits_of_threads_for_their_own_process_name_what_it_waits_for),
         cmocka_unit_test(test_waits_over_a_broken_link_name_it_if_both_ends_wait),
         cmocka_unit_test(test_waits_in_a_ring_are_told_and_in_one_collective_are_none),
