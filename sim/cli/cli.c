@@ -3,10 +3,14 @@
 #include "runtime/base/number.h"
 #include "runtime/base/shown.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -56,6 +60,37 @@ void cli_catch_signals(void)
     struct sigaction sa = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
     sigaction(SIGINT, &sa, NULL);
     sigaction(SIGTERM, &sa, NULL);
+}
+
+bool cli_pipe_begin(struct cli_pipe *p, const char *command)
+{
+    char *argv[] = {(char *)(uintptr_t)command, NULL};
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attr;
+    int fd[2], error;
+    if (pipe2(fd, O_CLOEXEC) != 0)
+        return false;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, fd[0], STDIN_FILENO);
+    posix_spawnattr_init(&attr);
+    posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETPGROUP);
+    error = posix_spawnp(&p->pid, command, &actions, &attr, argv, environ);
+    posix_spawnattr_destroy(&attr);
+    posix_spawn_file_actions_destroy(&actions);
+    close(fd[0]);
+    p->in = error ? NULL : fdopen(fd[1], "w");
+    if (!p->in)
+        close(fd[1]);
+    return p->in;
+}
+
+bool cli_pipe_end(struct cli_pipe *p)
+{
+    int status = -1;
+    fclose(p->in);
+    while (waitpid(p->pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    return status == 0;
 }
 
 double cli_number(const char *text, const char *what, double low, double high)

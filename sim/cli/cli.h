@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 /* The name in front of every message: "keel-place simulate". Not copied. */
 void cli_name(const char *name);
@@ -14,6 +15,15 @@ _Noreturn void cli_die(const char *format, ...) __attribute__((format(printf, 1,
  * ends the program at once. */
 extern atomic_bool cli_stop;
 void cli_catch_signals(void);
+/* A program that reads what is written to `in`, in a process group of its own: a signal to the group of this process, as
+ * a terminal and timeout(1) send it, does not end it, but the end of its input does. False: it cannot be started. */
+struct cli_pipe {
+    FILE *in;
+    int pid;
+};
+bool cli_pipe_begin(struct cli_pipe *p, const char *command);
+/* False: it ended otherwise than with code 0. */
+bool cli_pipe_end(struct cli_pipe *p);
 
 /* The number text stands for; dies unless it is one from low to high. what names it: "--seed". */
 double cli_number(const char *text, const char *what, double low, double high);

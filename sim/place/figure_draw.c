@@ -138,16 +138,9 @@ static void put_curve(FILE *g, const struct curve *c, const char *csv, bool firs
     fputs(" notitle", g);
 }
 
-void figure_draw(const struct options *o, const struct figure *fig, struct curve *curve, int n)
+static void put_figure(FILE *g, const struct options *o, const struct figure *fig, struct curve *curve, int n,
+                       const char *csv, double high)
 {
-    char csv[FIGURE_CSV];
-    double low, high;
-    snprintf(csv, sizeof csv, "%s/fig%s.csv", o->dir, fig->name);
-    find_ends(csv, curve, n, &low, &high);
-    void (*on_pipe)(int) = signal(SIGPIPE, SIG_IGN); /* gnuplot may end before it has read everything */
-    FILE *g = popen("gnuplot", "w");
-    if (!g)
-        cli_die("cannot start gnuplot");
     fprintf(g,
             "set datafile separator ','; set datafile columnheaders; set grid lc rgb '#DDDDDD'; set title '%s'\n"
             "set xlabel '%s'; set ylabel '%s'; set rmargin 26; set yrange [0:*]\n%s",
@@ -159,9 +152,23 @@ void figure_draw(const struct options *o, const struct figure *fig, struct curve
         put_curve(g, &curve[i], csv, i == 0);
     fprintf(g, "\nset terminal svg size 900,520 font 'sans,10'; set output '%s/fig%s.svg'; replot\n", o->dir,
             fig->name);
-    int ended = pclose(g);
+}
+
+void figure_draw(const struct options *o, const struct figure *fig, struct curve *curve, int n)
+{
+    char csv[FIGURE_CSV];
+    double low, high;
+    struct cli_pipe gnuplot;
+    snprintf(csv, sizeof csv, "%s/fig%s.csv", o->dir, fig->name);
+    find_ends(csv, curve, n, &low, &high);
+    void (*on_pipe)(int) = signal(SIGPIPE, SIG_IGN); /* gnuplot may end before it has read everything */
+    bool drawn = cli_pipe_begin(&gnuplot, "gnuplot");
+    if (drawn) {
+        put_figure(gnuplot.in, o, fig, curve, n, csv, high);
+        drawn = cli_pipe_end(&gnuplot);
+    }
     signal(SIGPIPE, on_pipe);
-    if (ended != 0) {
+    if (!drawn) {
         fprintf(stderr, "keel-place figure: gnuplot failed (is it installed?); the data is in %s\n", csv);
         exit(1);
     }

@@ -315,6 +315,33 @@ def interrupted_sequence(tmp):
             expect("a sequence that was broken off is to be done: %s" % counts, counts[0] == "0" and counts[1] == counts[2])
 
 
+def signalled_while_it_draws(tmp):
+    """A SIGTERM to the process, and one to its group that meets gnuplot: the picture is there all the same."""
+    begun, drawn = os.path.join(tmp, "begun"), os.path.join(tmp, "drawn")
+    gnuplot = os.path.join(tmp, "gnuplot")
+    with open(gnuplot, "w") as f:
+        f.write('#!/bin/sh\n: >"$BEGUN"\ncat >/dev/null\nsleep 0.3\n: >"$DRAWN"\n')
+    os.chmod(gnuplot, 0o755)
+    env = dict(os.environ, PATH=tmp + ":" + os.environ["PATH"], BEGUN=begun, DRAWN=drawn)
+    job = subprocess.Popen([place, "figure", "10", "--dir", tmp], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                           text=True, env=env, start_new_session=True)
+    while cpu_seconds(job) < 0.2:
+        time.sleep(0.01)
+    first = time.monotonic()
+    job.send_signal(signal.SIGTERM)
+    while not os.path.exists(begun) and job.poll() is None:
+        time.sleep(0.005)
+    os.killpg(job.pid, signal.SIGTERM)
+    late = time.monotonic() - first >= 1  # then it is a second one, and meant
+    said = job.communicate()[1]
+    expect("two SIGTERMs while gnuplot draws: 130, not %d: %s" % (job.returncode, said),
+           job.returncode == 130 or (late and job.returncode == -signal.SIGTERM))
+    end = time.monotonic() + 60
+    while not os.path.exists(drawn) and time.monotonic() < end:
+        time.sleep(0.01)
+    expect("gnuplot comes to its end: %s" % said, os.path.exists(drawn))
+
+
 def in_pipe(fd):
     return int.from_bytes(fcntl.ioctl(fd, termios.FIONREAD, bytes(4)), sys.byteorder)
 
@@ -489,6 +516,7 @@ with tempfile.TemporaryDirectory() as folder:
     interrupted_figure(folder)
 with tempfile.TemporaryDirectory() as folder:
     signalled_twice(folder)
+    signalled_while_it_draws(folder)
 with tempfile.TemporaryDirectory() as folder:
     killed(folder)
 for text in bad:
