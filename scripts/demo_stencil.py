@@ -17,7 +17,7 @@ SIDE, RANKS = 4, 9
 VICTIMS = (5, 1)  # places whose nodes die: inside, and then on the upper side
 DEADLINE_S = 600
 FIELD = re.compile(r"^field ([0-9a-f]+)$", re.M)
-FIRST_ROUNDS, SHARES = 400, (0.25, 0.5)
+FIRST_ROUNDS, SHARES = 400, (0.15, 0.3)
 QUIET_NS = 1_000_000_000
 
 
