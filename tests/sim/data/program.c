@@ -266,7 +266,7 @@ void program_gate(struct program *p, int gate)
         pthread_mutex_lock(&r->client.lock);
         client_progress(&r->client);
         pthread_mutex_unlock(&r->client.lock);
-        if (p->w->setup.plain)
+        if (p->w->setup.on_death == DEATH_PARTNER)
             replica_look_for_deaths(); /* who has not come here may wait for what a dead one was to do */
         p->over = r->client.fatal != KEEL_OK;
     }
