@@ -319,6 +319,17 @@ def test_what_cannot_be_is_one_line():
         assert code.returncode == 1 and "no job " + name in code.stderr, code
 
 
+def test_in_a_job_without_spares_it_takes_copies_only():
+    cases = ([], "goes on without rank 0"), (["--on-failure", "substitute"], "rank 0 continues on node 2")
+    for options, line in cases:
+        with Job(["-n", "2", "--nodes", "2", *options, MOVED, "3000"]) as job:
+            job.wait_for_ranks(2)
+            assert add(job) == (2, None)
+            subprocess.run([KEELCTL, "kill-node", job.id(), "0"], check=True, capture_output=True, timeout=HANG_S)
+            wait_for(lambda said=line: said in job.stderr(), line)
+            stop(job)
+
+
 def test_another_user_adds_nothing():
     if not IS_ROOT:
         raise Skip("needs root")
