@@ -15,8 +15,8 @@ _Noreturn void cli_die(const char *format, ...) __attribute__((format(printf, 1,
  * ends the program at once. */
 extern atomic_bool cli_stop;
 void cli_catch_signals(void);
-/* A program that reads what is written to `in`, in a process group of its own: a signal to the group of this process, as
- * a terminal and timeout(1) send it, does not end it, but the end of its input does. False: it cannot be started. */
+/* A program that reads what is written to `in`, in a process group of its own: a signal to the group of this process,
+ * as a terminal and timeout(1) send it, does not end it, but the end of its input does. False: it cannot be started. */
 struct cli_pipe {
     FILE *in;
     int pid;
