@@ -63,6 +63,7 @@ def test_wrong_command_line_is_refused_in_one_line():
                             (["5p", "--cells", "1x1"], "the field cannot be cut into a block for each rank"),
                             (["5p", "--cells", "1x8", "--periodic"], "a periodic field has at least two cells"),
                             (["5p", "--sweeps", "0"], "0: the number of sweeps is a number from 1 on"),
+                            (["5p", "--pause", "60001"], "60001: a pause has from 0 to 60000 milliseconds"),
                             (["5p", "--tolerance", "nan"], "nan: a tolerance is a number, not less than 0"),
                             (["5p", "--redundancy", "most"], "most: there are none, shadow and triple"),
                             (["5p", "--fast"], "--fast: unknown option, or its value is missing (see --help)")]:
