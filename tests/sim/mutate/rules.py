@@ -795,7 +795,7 @@ RULES = [
          "        if (left != ABSENT)\n            take(", "        if (true)\n            take("),
     rule("partner", "acting: a word of who has left is waited for", CLIENT + "replica/acting.c",
          "call == WAIT_UNTIL ? nobody_changes : NULL;",
-         "call == WAIT_UNTIL && !nobody_changes ? nobody_changes : NULL;"),
+         "call == WAIT_NO_CALL ? nobody_changes : NULL;"),
     rule("partner", "acting: who has left is to be dead when its part is lost", CLIENT + "replica/acting.c",
          "        if (has_ended(rank, set))\n            us.lives", "        if (false)\n            us.lives"),
     rule("partner", "acting: a wait for a view is said to be for the own agent", CLIENT + "replica/acting.c",
