@@ -151,6 +151,7 @@ static void release_slot(struct agent *a, int slot, int to)
             at = atomic_load(&p->intents->leave_at);
         together += p->held || (is_of_slot && p->released && !p->exited);
     }
+    FAULT_POINT("procs.held");
     for (struct proc *p = a->ranks.procs; p; p = p->next) {
         if (p->held)
             p->by_plan = ask(a, p, to, order, together > 1 ? at : 0);

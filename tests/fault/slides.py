@@ -3,18 +3,19 @@ same bits. Also where a rank or a node dies at each step of a move."""
 import functools
 import os
 import resource
+import signal
 import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
-from keeltest import KEELCTL, Job, main, run, wait_for
+from keeltest import KEELCTL, Job, main, run, state_of, wait_for
 from memory_group import MemoryGroup
 
 STENCIL = os.environ.get("KEEL_STENCIL", "build/apps/stencil/keel-stencil")
 FIELD = [STENCIL, "9p", "--cells", "96x96", "--sweeps", "60", "--pause", "40"]
 LINE = ["--grid", "5", "--spare-alloc", "1D(1,2)", "--substitution", "1D"]  # 0 1 2 | 3 4
 RANK_STEPS = ["rank.move_called", "rank.moving", "rank.let_go", "rank.moved"]
-NODE_STEPS = ["procs.releasing", "procs.moved", "procs.joining", "procs.joined"] + RANK_STEPS[1:]
+NODE_STEPS = ["procs.held", "procs.releasing", "procs.moved", "procs.joining", "procs.joined"] + RANK_STEPS[1:]
 FILL_STEPS = ["push.snapshot_begun", "push.snapshot_block", "push.snapshot_end"]
 references = {}
 
@@ -102,6 +103,22 @@ def test_a_node_dies_at_each_step_of_a_move():
         at, _, _ = slid(3, ["--spares", "2"] + LINE, [1], "%s:1:node:%s" % (step, where), ["--redundancy", "triple"])
         assert len({nodes[-1] for nodes in at.values()}) == 3 and at[2][-1] >= 3, (step, at)
         assert not {1, 2 if where != "node=3" else 3} & {nodes[-1] for nodes in at.values()}, (step, at)
+
+
+def test_an_agent_stands_still_while_it_holds_its_rank():
+    """Before it has told it where to go: the rank waits for it, and goes when it goes on."""
+    with Job(["-n", "3", "--nodes", "3", "--on-failure", "substitute", "--spares", "2"] + LINE + FIELD,
+             env={"KEEL_FAULT": "procs.held:1:stop:node=2", "KEEL_LEAVE_MS": "60000"}) as job:
+        wait_for(lambda: len([e for e in job.events("application") if e["name"] == "stencil_begun"]) == 3,
+                 "all to begin")
+        subprocess.run([KEELCTL, "kill-node", job.id(), "1"], check=True, capture_output=True, timeout=30)
+        agent = next(e["pid"] for e in job.events("start") if e["node"] == 2)
+        wait_for(lambda: state_of(agent) in "Tt", "the agent of node 2 to stand still")
+        wait_for(lambda: "node 2" in job.stderr() and "stopped" in job.stderr(), "a line that it is stopped")
+        os.kill(agent, signal.SIGCONT)
+        code = job.wait()
+        assert code == 0 and field(job.stdout()) == reference(), (code, job.stdout(), job.stderr())
+        assert 2 in {rank for rank, _ in moves(job)} and not job.events("made_to_leave"), (moves(job), job.stderr())
 
 
 def test_where_a_slot_goes_the_node_dies_while_it_is_filled():

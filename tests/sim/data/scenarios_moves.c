@@ -33,9 +33,9 @@ void scenario_moves(struct setup *s, struct rng *rng)
 static void move_aims(struct setup *s, struct rng *rng)
 {
     for (int n = (int)rng_below(rng, 4); n > 0 && s->aims < AIMS_MAX; n--) {
-        static const char *const at[] = {"procs.releasing", "procs.moved",        "procs.staying", "procs.joining",
-                                         "rank.move_point", "rank.moving",        "rank.let_go",   "rank.moved",
-                                         "recover.settled", "push.rebuild_middle"};
+        static const char *const at[] = {"procs.releasing", "procs.moved",         "procs.staying", "procs.joining",
+                                         "rank.move_point", "rank.moving",         "rank.let_go",   "rank.moved",
+                                         "recover.settled", "push.rebuild_middle", "procs.held"};
         struct aim *a = &s->aim[s->aims++];
         *a = (struct aim){.node = -1, .rank = -1, .nth = 1 + (unsigned)rng_below(rng, 6)};
         snprintf(a->point, sizeof a->point, "%s", at[rng_below(rng, sizeof at / sizeof at[0])]);
