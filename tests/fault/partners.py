@@ -191,16 +191,21 @@ def test_who_takes_over_dies_at_it():
                 assert (0, 1) in done and ((1, 1) in done or nth > 1), (fault, done)
 
 
+def goes_on(job, replicas, number, faults):
+    """Who is stopped by a fault point stands still for three seconds."""
+    job.id()
+    job.wait_for_ranks(RANKS * replicas)
+    keeltest.wait_for(lambda: is_stopped(pids(job, number)[0]), faults)
+    time.sleep(3)
+    send(job, signal.SIGCONT, number)
+
+
 def test_who_takes_over_stands_still():
     """For 3 s, as it begins and in the middle of it."""
     for point in ("replica.taking_over", "replica.took_over"):
         fault = "replica.kept:20:kill:rank=%d,%s:1:stop:rank=%d" % (native(1, 0), point, native(1, 1))
         with Job([*options(2), *PROGRAMS["short"]], env={"KEEL_FAULT": fault}) as job:
-            job.id()
-            job.wait_for_ranks(RANKS * 2)
-            keeltest.wait_for(lambda: is_stopped(pids(job, native(1, 1))[0]), fault)
-            time.sleep(3)
-            send(job, signal.SIGCONT, native(1, 1))
+            goes_on(job, 2, native(1, 1), fault)
             assert ends_right(job, "short", fault) == {(0, 1)}
 
 
@@ -230,11 +235,7 @@ def race(faults, replicas=2, stops=None):
     """Whose part was done, as (set, rank). stops: (rank, set), which goes on after 3 s."""
     with Job([*options(replicas), RACES], env={"KEEL_FAULT": ",".join(faults)}) as job:
         if stops:
-            job.id()
-            job.wait_for_ranks(RANKS * replicas)
-            keeltest.wait_for(lambda: is_stopped(pids(job, native(*stops))[0]), faults)
-            time.sleep(3)
-            send(job, signal.SIGCONT, native(*stops))
+            goes_on(job, replicas, native(*stops), faults)
         code, out, err = job.wait(), job.stdout(), job.stderr()
     assert code == 0 and re.fullmatch(r"done [0-9a-f]{16}\n", out), (SEED, faults, code, out, err)
     assert not re.search("differs|is not what|retired", err), (SEED, faults, err)
@@ -279,6 +280,14 @@ def test_who_counts_for_the_dead_stands_still():
         assert race(faults, stops=(1, 1)) == {(0, 1)}
 
 
+def test_who_leaves_dies_or_stands_still():
+    """When it has said that it leaves, and its replica has not."""
+    for rank, number in ((0, 0), (1, 1)):
+        assert race([dies_at("replica.has_left", 1, rank, number)]) <= {(number, rank)}
+    fault = "replica.has_left:1:stop:rank=%d" % native(1, 0)
+    assert race([fault], stops=(1, 0)) == set()
+
+
 # ---- messages ----
 
 
@@ -286,11 +295,7 @@ def letters(faults, replicas=2, stops=None, more=()):
     """Whose part was done. stops: (rank, set), which goes on after 3 s."""
     with Job([*options(replicas), *more, *PROGRAMS["letters"]], env={"KEEL_FAULT": ",".join(faults)}) as job:
         if stops:
-            job.id()
-            job.wait_for_ranks(RANKS * replicas)
-            keeltest.wait_for(lambda: is_stopped(pids(job, native(*stops))[0]), faults)
-            time.sleep(3)
-            send(job, signal.SIGCONT, native(*stops))
+            goes_on(job, replicas, native(*stops), faults)
         return ends_right(job, "letters", faults)
 
 
